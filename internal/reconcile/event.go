@@ -55,11 +55,12 @@ type Events struct {
 
 	mu   sync.Mutex
 	last int64 // the number in the name of the last event
-	// late are events that could not be written yet, the oldest first, and lateOf is how many
-	// of them each namespace has. Runs says that they will be.
-	late   []*corev1.Event
-	lateOf map[string]int
-	runs   bool
+	late late
+	// runs says that what is late will be written.
+	runs bool
+	// writes is how many events were written, and fails says that the last try of one failed.
+	writes int64
+	fails  bool
 }
 
 // Limits of events. An object has so many at once, and then one in each interval.
@@ -68,16 +69,6 @@ const (
 	eventsAtOnce  = 25
 	eventInterval = 5 * time.Minute
 	eventObjects  = 4096
-)
-
-// Limits of events that could not be written yet: how many there are, each of at most 2 KiB
-// or so; the times between two tries; and how long the last try takes when the process ends.
-// A namespace has no more of them than there is room for others.
-const (
-	mostLate      = 8192
-	firstLateTry  = 100 * time.Millisecond
-	lastLateTry   = 10 * time.Second
-	lateAtTheLast = 3 * time.Second
 )
 
 // maxInName is how much of its object's name the name of an event shows: it has at
@@ -90,7 +81,7 @@ func NewEvents(c EventsConfig) (*Events, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Events{EventsConfig: c, scheme: runtime.NewScheme(), more: make(chan struct{}, 1), lateOf: map[string]int{}}
+	e := &Events{EventsConfig: c, scheme: runtime.NewScheme(), more: make(chan struct{}, 1)}
 	e.excess = record.NewEventSourceObjectSpamFilter(eventObjects, eventsAtOnce, float32(1/eventInterval.Seconds()), clock(c.Now),
 		func(ev *corev1.Event) string { return string(ev.InvolvedObject.UID) })
 	return e, vmi.AddToScheme(e.scheme)
@@ -100,8 +91,9 @@ func NewEvents(c EventsConfig) (*Events, error) {
 func (e *Events) Dropped() int64 { return e.dropped.Load() }
 
 // Emit writes an event about the object. It takes at most some seconds, also if
-// ctx has ended. While Run runs, an event that cannot be written now is written later, in
-// its order; each is written once. One that cannot be written at all is logged and counted.
+// ctx has ended. While Run runs, an event that cannot be written now is written later, after
+// the earlier ones of its object; each is written once. One that cannot be written at all,
+// while others can, is logged and counted.
 //
 // It is written at once if that is possible: an event goes with a change of the object, so
 // there is nothing to aggregate, and one that waits is lost if the process is killed.
@@ -132,16 +124,16 @@ func (e *Events) drop(out *corev1.Event, why error) {
 	e.Logger.Warn("drop event", "kind", o.Kind, "object", o.Namespace+"/"+o.Name, "reason", out.Reason, "err", why)
 }
 
-// postpone has the event written later, after others or for an error. It returns false if
-// nothing writes it later, or if too many wait, at all or of its namespace.
+// postpone has the event written later: for an error, after others of its object, or since
+// the API server does not answer. It returns false if nothing writes it later, or if too many
+// wait, at all or of its namespace.
 func (e *Events) postpone(out *corev1.Event, why error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.runs || why == nil && len(e.late) == 0 || e.lateOf[out.Namespace] >= mostLate-len(e.late) {
+	e.fails = e.fails || why != nil
+	if !e.runs || !e.fails && e.late.objects[out.InvolvedObject.UID] == nil || !e.late.add(out, e.writes) {
 		return false
 	}
-	e.late = append(e.late, out)
-	e.lateOf[out.Namespace]++
 	select {
 	case e.more <- struct{}{}:
 	default:
@@ -154,10 +146,14 @@ func (e *Events) write(ctx context.Context, out *corev1.Event) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eventTimeout)
 	defer cancel()
 	_, err := e.Client.Events(out.Namespace).Create(ctx, out, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
 	}
-	return err
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.writes++
+	e.fails = false
+	return nil
 }
 
 // canBeWritten reports whether the event may be written after the error: the API server did
@@ -176,28 +172,43 @@ func (e *Events) Run(ctx context.Context) {
 	e.mu.Lock()
 	e.runs = true
 	e.mu.Unlock()
+	w := &lateWriter{Events: e}
+	var again <-chan time.Time
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
+			continue
 		case <-e.more:
-			e.writeLate(ctx)
+		case <-again:
+		}
+		again = nil
+		if wait := w.pass(ctx); wait > 0 {
+			again = time.After(wait)
 		}
 	}
 	e.mu.Lock()
 	e.runs = false
+	all := e.late.all()
 	e.mu.Unlock()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateAtTheLast)
 	defer cancel()
-	for out := e.oldest(); out != nil; out = e.oldest() {
-		err := last.Err()
-		if err == nil {
-			err = e.write(last, out)
+	failing := 0
+	for _, o := range all {
+		for out := e.first(o); out != nil; out = e.first(o) {
+			err := last.Err()
+			if err == nil {
+				err = e.write(last, out)
+			}
+			if failing++; err == nil {
+				failing = 0
+			} else {
+				e.drop(out, err)
+			}
+			if failing == mostFailing {
+				cancel() // it is the same for the others
+			}
+			e.over(o)
 		}
-		if err != nil {
-			e.drop(out, err)
-			cancel() // it is the same for the others
-		}
-		e.written()
 	}
 }
 
@@ -208,51 +219,6 @@ func (e *Events) Begin(ctx context.Context) (end func()) {
 	var wg sync.WaitGroup
 	wg.Go(func() { e.Run(ctx) })
 	return func() { cancel(); wg.Wait() }
-}
-
-// writeLate writes what is late until nothing is, or ctx ends.
-func (e *Events) writeLate(ctx context.Context) {
-	wait := firstLateTry
-	for out := e.oldest(); out != nil && ctx.Err() == nil; out = e.oldest() {
-		err := e.write(ctx, out)
-		switch {
-		case err != nil && canBeWritten(err):
-			select {
-			case <-ctx.Done():
-			case <-time.After(wait):
-			}
-			wait = min(2*wait, lastLateTry)
-			continue
-		case err != nil:
-			e.drop(out, err)
-		}
-		e.written()
-		wait = firstLateTry
-	}
-}
-
-// oldest is the event that is late for the longest time, or nil.
-func (e *Events) oldest() *corev1.Event {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.late) == 0 {
-		return nil
-	}
-	return e.late[0]
-}
-
-// written drops the oldest.
-func (e *Events) written() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	namespace := e.late[0].Namespace
-	if e.lateOf[namespace]--; e.lateOf[namespace] == 0 {
-		delete(e.lateOf, namespace)
-	}
-	e.late[0] = nil
-	if e.late = e.late[1:]; len(e.late) == 0 {
-		e.late = nil
-	}
 }
 
 func (e *Events) event(o vmi.Object, ev Event) (*corev1.Event, error) {

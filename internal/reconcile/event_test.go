@@ -102,9 +102,12 @@ func TestAnEventThatCannotBeWrittenIsLogged(t *testing.T) {
 type eventStore struct {
 	corev1client.EventInterface
 	fault func() (err error, lost bool)
+	// poison is the reason of events that cannot be written. Empty: there is none.
+	poison string
 
 	mu    sync.Mutex
 	all   map[string]*corev1.Event // by name
+	order []string                 // the objects and reasons of what was stored
 	tries int
 }
 
@@ -115,6 +118,9 @@ func (s *eventStore) Create(_ context.Context, ev *corev1.Event, _ metav1.Create
 	defer s.mu.Unlock()
 	s.tries++
 	err, lost := s.fault()
+	if s.poison != "" && ev.Reason == s.poison {
+		err = apierrors.NewInternalError(errors.New("etcdserver: no space"))
+	}
 	if err != nil && !lost {
 		return nil, err
 	}
@@ -122,6 +128,7 @@ func (s *eventStore) Create(_ context.Context, ev *corev1.Event, _ metav1.Create
 		return nil, apierrors.NewAlreadyExists(corev1.Resource("events"), ev.Name)
 	}
 	s.all[ev.Name] = ev
+	s.order = append(s.order, ev.InvolvedObject.Name+" "+ev.Reason)
 	return ev, err
 }
 
@@ -193,7 +200,87 @@ func TestAttackTheEventsOfANamespaceLeaveRoomForThoseOfOthers(t *testing.T) {
 		end()
 		require.Len(t, s.all, mostLate/2+others)
 		require.EqualValues(t, more, e.Dropped())
-		require.Empty(t, e.lateOf)
+		require.Empty(t, e.late.of)
+		require.Empty(t, e.late.objects)
+	})
+}
+
+func emit(t *testing.T, e *Events, object int, reasons ...string) {
+	t.Helper()
+	for _, r := range reasons {
+		e.Emit(t.Context(), named(object), Event{Finding: vmi.Finding{Reason: r}})
+	}
+}
+
+func works() (error, bool) { return nil, false }
+
+func TestAnEventThatTheAPIServerCannotWriteHoldsUpNoOtherObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, s, log, end := running(t, works)
+		s.poison = "Poison"
+		for i := range 2 * mostFailing { // more than an API server that is away would be asked for
+			emit(t, e, i, "Poison", "Next")
+		}
+		emit(t, e, 100, "One", "Two")
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"v100 One", "v100 Two"}, s.order, "and the others keep their order")
+		require.Zero(t, e.Dropped())
+		time.Sleep(time.Hour)
+		require.Zero(t, e.Dropped(), "as long as nothing else was written, the API server may be what fails")
+		require.Len(t, s.order, 2)
+		tries := s.tries
+		for range mostTries {
+			emit(t, e, 200, "Other")
+			time.Sleep(time.Minute)
+		}
+		require.EqualValues(t, 2*mostFailing, e.Dropped(), "each is dropped and counted")
+		require.Contains(t, log.String(), "reason=Poison")
+		for i := range 2 * mostFailing {
+			require.Contains(t, s.order, fmt.Sprintf("v%d Next", i))
+		}
+		require.Less(t, s.tries-tries, 100*2*mostFailing)
+		tries = s.tries
+		time.Sleep(time.Hour)
+		require.Equal(t, tries, s.tries)
+		end()
+	})
+}
+
+func TestTheEventsOfAnObjectAreWrittenInTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, s, _, end := running(t, works)
+		s.poison = "One"
+		emit(t, e, 1, "One", "Two", "Three")
+		emit(t, e, 2, "One")
+		time.Sleep(time.Second)
+		require.Empty(t, s.order)
+		s.mu.Lock()
+		s.poison = ""
+		s.mu.Unlock()
+		emit(t, e, 1, "Four")
+		time.Sleep(time.Minute)
+		emit(t, e, 1, "Five")
+		end()
+		var first []string
+		for _, o := range s.order {
+			if strings.HasPrefix(o, "v1 ") {
+				first = append(first, o)
+			}
+		}
+		require.Equal(t, []string{"v1 One", "v1 Two", "v1 Three", "v1 Four", "v1 Five"}, first)
+		require.Len(t, s.order, 6, "none is repeated")
+		require.Zero(t, e.Dropped())
+	})
+}
+
+func TestAnEventThatCannotBeWrittenAtTheEndIsTheOnlyOneThatIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, s, _, end := running(t, works)
+		s.poison = "Poison"
+		emit(t, e, 1, "Poison", "Next")
+		end()
+		require.Equal(t, []string{"v1 Next"}, s.order)
+		require.EqualValues(t, 1, e.Dropped())
 	})
 }
 
