@@ -56,7 +56,7 @@ func NotReadyReasons() []NotReadyReason {
 		{ReasonPodConditionMissing, ControllerOwns, "the kubelet has not reported the pod's readiness"},
 		{ReasonContainersNotReady, ControllerOwns, "a container of the pod, or the readiness probe of the VMI, is not ready"},
 		{ReasonPodNotReady, ControllerOwns, "the pod is not ready, and does not say why"},
-		{ReasonNodeNotReady, ControllerOwns, "the node does not respond; the guest may still run there"},
+		{ReasonNodeNotReady, ControllerOwns, "the node does not respond; a guest that was started there may still run"},
 		{ReasonHandlerNotReady, ControllerOwns, "virt-handler does not run on the node, so the state of the guest is not known"},
 		{ReasonPodRemoved, ControllerOwns, "the pod was removed, as by force, and the guest may still run on its node; the status is Unknown"},
 		{ReasonLauncherUnresponsive, HandlerOwns, "the launcher does not answer virt-handler"},

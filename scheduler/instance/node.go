@@ -58,15 +58,20 @@ func nodeNotReady(o Observed) (vmi.Finding, bool) {
 	if n.Name == "" || n.Object == nil || nodeIsReady(n.Object) || nodeSettles(o) > 0 {
 		return vmi.Finding{}, false
 	}
-	return vmi.Finding{Reason: vmi.ReasonNodeNotReady, Message: fmt.Sprintf("node %s is not ready, and the guest may still run there; "+
+	means := "the guest may still run there"
+	if !handedOver(o.VMI) { // its launcher waits for the handler
+		means = "no guest of this VMI runs there yet"
+	}
+	return vmi.Finding{Reason: vmi.ReasonNodeNotReady, Message: fmt.Sprintf("node %s is not ready, and %s; "+
 		"if the node does not come back, power it off and then delete the Node or taint it %s=nodeshutdown:NoExecute, which ends the VMI",
-		n.Name, corev1.TaintNodeOutOfService)}, true
+		n.Name, means, corev1.TaintNodeOutOfService)}, true
 }
 
-// handlerNotReady is the check whether virt-handler works on the node.
+// handlerNotReady is the check whether virt-handler works on the node. It has nothing to do
+// for a VMI that was not handed over.
 func handlerNotReady(o Observed) (vmi.Finding, bool) {
 	n := o.Node
-	if n.Name == "" || n.HandlerDown.IsZero() || handlerSettles(o) > 0 {
+	if n.Name == "" || n.HandlerDown.IsZero() || handlerSettles(o) > 0 || !handedOver(o.VMI) {
 		return vmi.Finding{}, false
 	}
 	if n.Handler == nil {

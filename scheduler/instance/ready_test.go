@@ -290,6 +290,22 @@ func TestMessagesNameTheNodeAndTheHandler(t *testing.T) {
 	require.Equal(t, "node node1 is not ready, and the guest may still run there; if the node does not come back, power it off and then delete the Node "+
 		"or taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, which ends the VMI",
 		message(instance.Node{Name: node, Object: nodeIn(corev1.ConditionUnknown, 0)}))
+	said := func(o instance.Observed) string {
+		s := statusOf(t, instance.Decide(o))
+		return s.Condition(vmi.ConditionReady).Message
+	}
+	waits := observe(stored(vmi.PhaseScheduling), launcher(bound))
+	waits.Node = instance.Node{Name: node, Object: nodeIn(corev1.ConditionUnknown, 0)}
+	const noGuest = "node node1 is not ready, and no guest of this VMI runs there yet; if the node does not come back, power it off"
+	require.Contains(t, said(waits), noGuest)
+	apply(&waits, instance.Decide(waits))
+	waits.Pods.Active = launcher(running)
+	require.Contains(t, said(waits), "the guest may still run there", "it was handed over")
+	waits = observe(stored(vmi.PhaseScheduling, deleted), launcher(bound))
+	waits.Node = instance.Node{Name: node, Object: nodeIn(corev1.ConditionUnknown, 0), HandlerDown: down}
+	require.Contains(t, said(waits), noGuest)
+	waits.Node.Object = up
+	require.Zero(t, count[writeStatus](instance.Decide(waits)), "the handler has nothing to do for it")
 	require.Equal(t, "pod vms/virt-handler-x on node node1 is not ready, so the state of the guest is not known; see the events and the log of the pod",
 		message(instance.Node{Name: node, Object: up, Handler: handler, HandlerDown: down}))
 	require.Equal(t, "node node1 has no pod of virt-handler, so the state of the guest is not known; see the events of the DaemonSet virt-handler",

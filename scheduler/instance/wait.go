@@ -116,7 +116,11 @@ func soonest(all ...time.Duration) time.Duration {
 // handOver gives the VMI to the handler of its node, in one write.
 func handOver(o Observed) scheduler.Plan {
 	active := o.Pods.Active
-	f, ok := firstOf(o, slices.Concat(nodeChecks, podChecks)...)
+	given := *o.VMI
+	given.Status.Phase = vmi.PhaseScheduled
+	after := o
+	after.VMI = &given
+	f, ok := firstOf(after, slices.Concat(nodeChecks, podChecks)...)
 	if !ok {
 		f = vmi.Finding{Reason: vmi.ReasonGuestNotRunning, Message: "the guest does not run yet"}
 	}
@@ -142,7 +146,7 @@ func handOver(o Observed) scheduler.Plan {
 		s.Interfaces = cni.Interfaces(o.VMI, active.Annotations[cni.StatusAnnotation])
 		s.RemoveCondition(vmi.ConditionPodScheduled)
 		s.RemoveCondition(vmi.ConditionSynchronized)
-		setNotReady(s, f, now)
+		s.SetCondition(notReady(f.Reason, f.Message), now)
 	}, nodeEvents(o, f)...)
 	p.Actions = slices.Concat(labelled(o, active.Spec.NodeName), p.Actions, opened(o))
 	p.Recheck = settles(o)
