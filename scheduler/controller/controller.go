@@ -111,9 +111,9 @@ type Controller struct {
 	// revisions are start revisions whose content was read.
 	revisions expiring.Map[types.UID, *appsv1.ControllerRevision]
 	report    *reporter // nil: there are no Settings
-	// ended are the last states of pods that are gone, had ended before, and whose VMIs have
-	// not. It is lost with the process: then virt-handler reports the end.
-	ended expiring.Map[types.UID, *corev1.Pod]
+	// last are the last states of pods that are gone and that VMIs ran in. It is lost with the
+	// process: then virt-handler reports the end, and what it cannot know is not said.
+	last expiring.Map[types.UID, *corev1.Pod]
 	// silences are what is known of pods that wait and do not say why. It is lost with the
 	// process, and is found anew then.
 	silences expiring.Map[types.UID, instance.Silence]

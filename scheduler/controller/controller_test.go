@@ -291,11 +291,48 @@ func TestAPodThatEndedAndIsGoneIsRemembered(t *testing.T) {
 				p.Status.Phase = corev1.PodSucceeded
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: vmi.ComputeContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
 			}
-			r.noteEnded(p)
+			r.noteLast(p)
 			_, err := r.reconcile(t.Context(), key)
 			require.NoError(t, err)
 			require.Equal(t, tt.want, r.server.vmi.Status.Phase)
 			require.Equal(t, tt.want == vmi.PhaseRunning, r.server.vmi.Status.PodRemoved())
+		})
+	}
+}
+
+// The guest of a pod that was removed by force may end before virt-controller has written that
+// it was removed. Then virt-handler cannot know that it was no eviction.
+func TestAnEndWithAPodThatWasRemovedByForceIsNoEviction(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		note func(rig, *corev1.Pod)
+		want string
+	}{
+		"the removal is seen first": {func(r rig, p *corev1.Pod) {
+			v := stored(vmi.PhaseRunning)
+			v.Status.NodeName, v.Status.ActivePods = "n1", map[types.UID]string{"pod-uid": "n1"}
+			ended := r.caches.instances.Lister().Key(key)
+			require.NoError(t, r.caches.instances.GetIndexer().Update(v))
+			r.noteLast(p)
+			require.NoError(t, r.caches.instances.GetIndexer().Update(ended))
+		}, "PodDeleted"},
+		"the end is seen first":    {func(r rig, p *corev1.Pod) { r.noteLast(p) }, "PodDeleted"},
+		"the removal is not seen":  {func(rig, *corev1.Pod) {}, "Evicted"},
+		"it is seen of another":    {func(r rig, p *corev1.Pod) { p.UID = "other"; r.noteLast(p) }, "Evicted"},
+		"it is there all the same": {func(r rig, p *corev1.Pod) { require.NoError(t, r.caches.pods.GetIndexer().Add(p)); r.noteLast(p) }, "Evicted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := stored(vmi.PhaseFailed)
+			v.Status.Reason, v.Status.NodeName, v.Status.ActivePods = "Evicted", "n1", map[types.UID]string{"pod-uid": "n1"}
+			v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: "GuestNotRunning", Message: vmi.UnknownDisruption + "; it did not power off"}, metav1.Now())
+			r := newRig(t, v)
+			p := launcher(t)
+			p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodRunning
+			tt.note(r, p)
+			_, err := r.reconcile(t.Context(), key)
+			require.NoError(t, err)
+			require.Equal(t, tt.want, r.server.vmi.Status.Reason)
 		})
 	}
 }

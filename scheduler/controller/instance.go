@@ -39,7 +39,7 @@ func (c *Controller) addInstances() error {
 	l := c.instances.loop
 	err = errors.Join(
 		reconcile.Watch(c.caches.pods, l, func(p *corev1.Pod) []string {
-			c.noteEnded(p)
+			c.noteLast(p)
 			return madeFor(p)
 		}, podChanged),
 		reconcile.Watch(c.caches.claims, l, c.caches.instancesWith, nil),
@@ -110,6 +110,9 @@ func observeInstance(ctx context.Context, c *Controller, v *vmi.VirtualMachineIn
 	if o.Pods.Active != nil {
 		o.Neighbours = c.caches.neighbours(v)
 	}
+	if o.Pods.Active == nil && v.Status.Phase.Final() {
+		o.Pods.Removed = c.removedPod(v)
+	}
 	o.Silence = c.silence(ctx, v, o.Pods.Active)
 	return func(v *vmi.VirtualMachineInstance, refusal *vmi.Finding) scheduler.Plan {
 		now := o
@@ -168,27 +171,54 @@ func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) 
 	return instance.PodsByRole(v, append(without(all, live.Name), live)), nil, nil
 }
 
-// endedFor is how long the last state of a pod is kept that is gone.
-const endedFor = time.Minute
+// lastFor is how long the last state of a pod is kept that is gone.
+const lastFor = time.Minute
 
-// noteEnded keeps the last state of a pod that is gone and had ended, if its VMI has not: the
-// kubelet deletes a pod as soon as it has reported its end, so that both may be observed as
-// one. Without it the end would be virt-handler's to report, which may be away.
-func (c *Controller) noteEnded(p *corev1.Pod) {
-	if !launched.Ended(p) || c.caches.pods.Lister().Key(reconcile.Key(p)) != nil {
+// noteLast keeps the last state of a pod that is gone and that its VMI runs in, or ran in
+// when the pod was removed by force. The kubelet deletes a pod as soon as it has reported its
+// end, so that both may be observed as one: without it the end would be virt-handler's to
+// report, which may be away. And virt-handler may report the end of a guest before it can
+// know that the pod was removed, which it then takes for an eviction.
+func (c *Controller) noteLast(p *corev1.Pod) {
+	if c.caches.pods.Lister().Key(reconcile.Key(p)) != nil {
 		return
 	}
+	now := c.cfg.Now()
 	for _, key := range madeFor(p) {
-		if v := c.caches.instances.Lister().Key(key); v != nil && !v.Status.Phase.Final() && v.Status.ActivePods[p.UID] != "" {
-			c.ended.Put(p.UID, p, c.cfg.Now(), endedFor)
+		v := c.caches.instances.Lister().Key(key)
+		if v == nil || v.Status.ActivePods[p.UID] == "" || launched.Ended(p) && v.Status.Phase.Final() {
+			continue
 		}
+		if !launched.Ended(p) && p.DeletionTimestamp == nil {
+			p = p.DeepCopy()
+			p.DeletionTimestamp = &metav1.Time{} // it was deleted, and no clock that is known says when
+		}
+		c.last.Put(p.UID, p, now, lastFor)
 	}
 }
 
 // endedPod is the last state of the pod that the VMI ran in, if it is known to have ended.
 func (c *Controller) endedPod(v *vmi.VirtualMachineInstance) *corev1.Pod {
+	if p := c.lastPod(v); p != nil && launched.Ended(p) {
+		return p
+	}
+	return nil
+}
+
+// removedPod is the last state of the pod that the VMI ran in, if it is known to have been
+// removed before it ended.
+func (c *Controller) removedPod(v *vmi.VirtualMachineInstance) *corev1.Pod {
+	if p := c.lastPod(v); p != nil && !launched.Ended(p) {
+		return p
+	}
+	return nil
+}
+
+// lastPod is the last state of the pod that the VMI ran in and that is gone. Nil: it is not
+// known.
+func (c *Controller) lastPod(v *vmi.VirtualMachineInstance) *corev1.Pod {
 	for uid, node := range v.Status.ActivePods {
-		if p, ok := c.ended.Get(uid, c.cfg.Now()); ok && node == v.Status.NodeName {
+		if p, ok := c.last.Get(uid, c.cfg.Now()); ok && node == v.Status.NodeName {
 			return p
 		}
 	}

@@ -114,10 +114,7 @@ func correct(o Observed) scheduler.Plan {
 
 // trueEnd is why a VMI ended, if its status has another reason, or one without its cause.
 func trueEnd(o Observed) (vmi.Finding, bool) {
-	p, s := o.Pods.Active, &o.VMI.Status
-	if !s.Phase.Final() || p == nil || s.ActivePods[p.UID] == "" {
-		return vmi.Finding{}, false
-	}
+	s := &o.VMI.Status
 	said := protocol.End{Reason: protocol.EndReason(s.Reason)}
 	if c := s.Condition(vmi.ConditionReady); c != nil {
 		said.Message = c.Message
@@ -126,11 +123,18 @@ func trueEnd(o Observed) (vmi.Finding, bool) {
 	if vague = vague && s.Reason == Evicted; vague {
 		said = protocol.End{Reason: protocol.Killed, Message: rest} // whatever it was: it was asked to
 	}
+	p := o.Pods.Active
+	if p == nil && vague {
+		p = o.Pods.Removed
+	}
+	if !s.Phase.Final() || p == nil || s.ActivePods[p.UID] == "" {
+		return vmi.Finding{}, false
+	}
 	if e := endOf(p); s.Phase == vmi.PhaseFailed && e.byNode && !e.at.After(endedAt(o.VMI).Add(reportDelay)) {
 		return e.Finding, vague || s.Reason != e.Reason
 	}
 	f, ok := disruptedEnd(p, endedAt(o.VMI), said)
-	if !ok && vague && unhealthy(o) {
+	if !ok && vague && unhealthy(o, p) {
 		f, ok = said.DisruptedBy(vmi.Finding{Reason: LivenessProbeFailed, Message: "the liveness probe of the guest failed"})
 	}
 	return f, ok && (vague || s.Reason != f.Reason)
@@ -139,9 +143,9 @@ func trueEnd(o Observed) (vmi.Finding, bool) {
 // unhealthy reports whether the VMI's pod, which was ended from outside, was ended since its
 // liveness probe failed, which Kubernetes says in events alone: there is such a probe, and
 // the pod has ended without having been deleted or disrupted.
-func unhealthy(o Observed) bool {
-	_, other := disruption(o.Pods.Active)
-	return launched.Ended(o.Pods.Active) && !other && o.VMI.Spec.LivenessProbe != nil
+func unhealthy(o Observed, p *corev1.Pod) bool {
+	_, other := disruption(p)
+	return launched.Ended(p) && !other && o.VMI.Spec.LivenessProbe != nil
 }
 
 // nodeLost reports whether Kubernetes ended the pod because of its node.

@@ -137,6 +137,20 @@ func TestWhatTheHandlerCouldNotKnowOfAnEndIsCorrectedOnce(t *testing.T) {
 			require.Zero(t, count[writeStatus](instance.Decide(o)))
 		})
 	}
+	gone := launcher(running)
+	gone.DeletionTimestamp = &metav1.Time{}
+	o := observe(failedFor("Evicted", vmi.UnknownDisruption+"; "+exceeded))
+	o.Pods.Removed = gone
+	plan := instance.Decide(o)
+	require.Equal(t, []string{"write", "Warning PodDeleted"}, summarize(plan).Do, "a pod that was removed by force while its launcher ran")
+	corrected := statusOf(t, plan)
+	require.Equal(t, "the pod of the VMI was deleted; "+exceeded, corrected.Condition(vmi.ConditionReady).Message)
+	apply(&o, plan)
+	require.Zero(t, count[writeStatus](instance.Decide(o)))
+	o = observe(stored(vmi.PhaseSucceeded))
+	o.Pods.Removed = gone
+	require.Zero(t, count[writeStatus](instance.Decide(o)), "a guest that powered itself off before")
+
 	late := failedFor("StartFailed", "no disk")
 	endedBefore(time.Minute)(late)
 	require.Zero(t, count[writeStatus](instance.Decide(observe(late, launcher(exited(137, 0, ""), evicted)))), "the VMI had ended long before")

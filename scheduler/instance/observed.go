@@ -53,6 +53,9 @@ type Observed struct {
 type Pods struct {
 	// Active is the pod that the VMI runs in, or will. Nil: it does not exist.
 	Active *corev1.Pod
+	// Removed is the last state of the pod that a VMI ran in that has ended since, if the pod
+	// was removed while its launcher ran, as by force. Nil: that is not known.
+	Removed *corev1.Pod
 	// Targets are the pods that migrations move the VMI to.
 	Targets []*corev1.Pod
 	// Stray are the others: pods that were made for the VMI, or that have the name
