@@ -90,8 +90,11 @@ func failStart(o Observed) Plan {
 		p.put(o, &protocol.Stop{})
 	}
 	p.finish(o, vmi.PhaseFailed, vmi.Finding{Reason: f.Reason, Message: fmt.Sprintf("The guest did not start within %s: %s", StartDeadline, f.Message)})
-	if ready := p.Status.Condition(vmi.ConditionReady); o.Session.State == nil {
-		// The launcher may have started it and not said so: its volumes are in use until the pod ends.
+	// Its volumes are in use until the pod ends, which is there to be observed or was removed.
+	switch ready := p.Status.Condition(vmi.ConditionReady); {
+	case isRemoved(o):
+		ready.Status, ready.Reason = corev1.ConditionUnknown, vmi.ReasonPodRemoved
+	case o.Session.State == nil: // the launcher may have started it and not said so
 		ready.Status, ready.Reason = corev1.ConditionUnknown, vmi.ReasonLauncherUnresponsive
 	}
 	return p

@@ -97,6 +97,24 @@ func TestAFailedVMIWhoseLauncherHungIsCertainWhenNothingIsLeft(t *testing.T) {
 }
 
 // Nothing but the condition of virt-controller says that a pod was removed.
+// The launcher is told to end its guest then, and nothing but what is left on the node says
+// when it has.
+func TestAGuestThatDidNotStartInAPodThatWasRemovedHoldsItsVolumesUntilNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	v := instance(vmi.PhaseScheduled, podRemoved, since(4*time.Minute))
+	s := session(v, state(protocol.Starting))
+	s.Began = now.Add(-time.Hour)
+	p := Decide(observed(v, s))
+	require.Equal(t, vmi.PhaseFailed, p.Status.Phase)
+	require.True(t, p.Status.Uncertain())
+	require.True(t, p.Status.PodRemoved())
+	v.Status = *p.Status
+	require.Len(t, Pods(v, node), 1, "it is looked for")
+	o := observed(v, nil)
+	o.NothingLeft = true
+	require.False(t, Decide(o).Status.Uncertain())
+}
+
 func TestNothingIsConcludedOfAPodThatIsNotSaidToBeRemoved(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string][]vmitest.Option{
