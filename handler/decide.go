@@ -17,7 +17,7 @@ import (
 //	                                       nothing is reported; look again
 //	not handed over    -                   disconnect; virt-controller has it
 //	no pod here        -                   disconnect; another handler has it
-//	failed, fenced     runs                put a stop at once, then disconnect
+//	failed, fenced     may run             destroy the guest, and disconnect
 //	final              -                   disconnect; everything is reported
 //	handed over        no session          connect
 //	handed over        does not answer     report that; the session keeps trying
@@ -76,18 +76,16 @@ func decide(o Observed) Plan {
 	return run(o)
 }
 
-// leave ends the session. A guest that runs on although virt-controller has ended its VMI,
-// since the node was fenced, is switched off before: the next one may run elsewhere.
+// leave ends the session. A guest that may run on although virt-controller has ended its VMI,
+// since the node was fenced, is switched off: the next one may run elsewhere.
 func leave(o Observed) Plan {
 	s := o.Session
 	if s == nil {
 		return Plan{}
 	}
 	p := Plan{}
-	if s.Over && s.State != nil && s.State.Phase != protocol.Waiting && s.State.Phase != protocol.Ended && s.Put != nil && s.Put.Stop == nil {
-		d := *s.Put
-		d.Generation, d.Stop = s.Generation+1, &protocol.Stop{}
-		p.Actions = append(p.Actions, Put{d})
+	if s.Over && (s.State == nil || s.State.Phase != protocol.Ended) {
+		p.Actions = append(p.Actions, Destroy{})
 	}
 	p.Actions = append(p.Actions, Disconnect{})
 	return p

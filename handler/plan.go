@@ -34,6 +34,10 @@ type Connect struct{ PodUID types.UID }
 // Disconnect ends the session. The launcher is not affected.
 type Disconnect struct{}
 
+// Destroy switches the guest of the session off at once, with whatever it takes, also after
+// the end of the session.
+type Destroy struct{}
+
 // Bind binds the VMI's network in the pod.
 type Bind struct{}
 
@@ -46,6 +50,7 @@ type Emit struct{ Event }
 
 func (Connect) action()    {}
 func (Disconnect) action() {}
+func (Destroy) action()    {}
 func (Bind) action()       {}
 func (Put) action()        {}
 func (Emit) action()       {}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +28,9 @@ const (
 	againPeriod = time.Second
 	// strayLimit is how long the handler is not ready because of launchers that do not end,
 	// or do not answer. A tenant controls them, and must not take the node from all others.
-	strayLimit = time.Minute
+	// It is well below the 40 s after which virt-controller writes of every VMI of the node
+	// that its handler is not ready.
+	strayLimit = 20 * time.Second
 	// mostAsked is how many launchers are asked at a time. Those that hang must not keep the
 	// guard from the API server until the node is fenced.
 	mostAsked = 64
@@ -54,19 +57,49 @@ type guard struct {
 	// strays are the launchers that are to end.
 	strays map[types.UID]*control.Client
 
+	// compared says that the launchers were compared with the VMIs since the start, and that
+	// those that are to end have ended, or had their time.
+	compared atomic.Bool
+	wake     chan struct{}
+
 	mu    sync.Mutex
 	fault error
+	// found are pods whose guests are to end, besides those that it finds.
+	found []types.UID
 }
 
 func newGuard(c *Controller) *guard {
-	return &guard{Controller: c, reach: c.reachAPI, period: reachPeriod, unsure: true, strays: map[types.UID]*control.Client{},
+	return &guard{Controller: c, reach: c.reachAPI, period: reachPeriod, unsure: true, strays: map[types.UID]*control.Client{}, wake: make(chan struct{}, 1),
 		fault: errors.New("the guests on the node have not been compared with its VMIs yet")}
 }
 
-// reachAPI reads the one KubeVirt of the cluster from the API server's cache.
+// reachAPI reads the one KubeVirt of the cluster, as it is now: an API server that answers by
+// its cache alone may be cut off itself, while the node is fenced by another.
 func (c *Controller) reachAPI(ctx context.Context) error {
-	_, err := c.config.Client.KubeVirts(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	_, err := c.config.Client.KubeVirts(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	return err
+}
+
+// end ends the guest in the pod, until it has ended or is not there.
+func (g *guard) end(pod types.UID) {
+	g.mu.Lock()
+	g.found = append(g.found, pod)
+	g.mu.Unlock()
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// takeFound makes what was found strays.
+func (g *guard) takeFound() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, uid := range g.found {
+		g.log.Warn("end a guest whose VMI was ended since its node was fenced", "pod", uid)
+		g.strays[uid] = g.launcher(uid)
+	}
+	g.found = nil
 }
 
 // ready returns why the handler is not.
@@ -81,6 +114,9 @@ func (g *guard) set(fault error) {
 	before := g.fault
 	g.fault = fault
 	g.mu.Unlock()
+	if fault == nil {
+		g.compared.Store(true)
+	}
 	switch {
 	case before == nil && fault != nil:
 		g.log.Warn("not ready", "err", fault)
@@ -92,8 +128,13 @@ func (g *guard) set(fault error) {
 // run guards until ctx ends.
 func (g *guard) run(ctx context.Context) {
 	for {
-		wait := g.once(ctx)
-		if !sleep(ctx, wait) {
+		t := time.NewTimer(g.once(ctx))
+		select {
+		case <-t.C:
+		case <-g.wake:
+			t.Stop()
+		case <-ctx.Done():
+			t.Stop()
 			return
 		}
 	}
@@ -105,6 +146,7 @@ func (g *guard) once(ctx context.Context) time.Duration {
 	if s := g.config.Settings; s != nil && s.OtherInstallation() != "" {
 		return againPeriod // the guests are not ours
 	}
+	g.takeFound()
 	if err := g.bounded(ctx, g.reach); err != nil {
 		if g.failures++; g.failures >= mostFailures {
 			g.unsure, g.since = true, time.Time{}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,10 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
+	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
 )
 
 // withStray is a world in which the launcher of otherPod is on the node too. It has the state,
@@ -73,7 +79,7 @@ func TestALauncherThatWasNotHandedOverIsNoStray(t *testing.T) {
 	}
 }
 
-func TestAStrayThatDoesNotEndKeepsTheHandlerForAMinute(t *testing.T) {
+func TestAStrayThatDoesNotEndKeepsTheHandlerForAWhile(t *testing.T) {
 	t.Parallel()
 	w, asked := withStray(t, running, false)
 	c, _ := w.handle()
@@ -111,7 +117,16 @@ func TestAGuestWhoseVMIWasEndedElsewhereIsSwitchedOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.launch(protocol.State{Phase: protocol.Waiting}, obey)
+			var tries atomic.Int32
+			var server *control.Server
+			w.calls = map[protocol.Call]func(context.Context) error{protocol.CallDestroy: func(context.Context) error {
+				if tries.Add(1) == 1 {
+					return errors.New("libvirt does not answer")
+				}
+				server.Publish(protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Killed}})
+				return nil
+			}}
+			server, _ = w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 			w.handle()
 			w.phase(vmi.PhaseRunning)
 			w.api.mu.Lock()
@@ -123,14 +138,37 @@ func TestAGuestWhoseVMIWasEndedElsewhereIsSwitchedOff(t *testing.T) {
 			}
 			w.api.mu.Unlock()
 			w.eventually("the guest is off", func() bool { return stateOf(t, w, podUID).Phase == protocol.Ended })
-			puts := w.puts()
-			require.Equal(t, &protocol.Stop{}, puts[len(puts)-1].Stop)
+			require.Equal(t, int32(2), tries.Load(), "until it has ended")
 		})
 	}
 }
 
+// An API server that is cut off from the others goes on to answer what it has in its cache.
+func TestAHandlerAsksForWhatIsStoredNow(t *testing.T) {
+	t.Parallel()
+	asked := make(chan url.Values, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Query()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"apiVersion":"kubevirt.io/v1","kind":"KubeVirtList","metadata":{},"items":[]}`))
+	}))
+	t.Cleanup(s.Close)
+	vmis, err := client.New(&rest.Config{Host: s.URL})
+	require.NoError(t, err)
+	c := &Controller{config: Config{Client: vmis}}
+	require.NoError(t, c.reachAPI(t.Context()))
+	require.False(t, (<-asked).Has("resourceVersion"), "any version is good enough then")
+}
+
+// virt-controller writes after 40 s of every VMI of the node that its handler is not ready.
+func TestAttackAStrayMakesNoOtherVMIOfTheNodeNotReady(t *testing.T) {
+	t.Parallel()
+	const handlerTime, probes = 40 * time.Second, 10 * time.Second
+	require.Less(t, strayLimit+handler.AnswerTimeout+againPeriod, handlerTime-probes)
+}
+
 // Every pod can have such a socket, not only that of a VMI.
-func TestAttackALauncherThatDoesNotSayWhatItHasKeepsTheHandlerForAMinute(t *testing.T) {
+func TestAttackALauncherThatDoesNotSayWhatItHasKeepsTheHandlerForAWhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	l, err := net.Listen("unix", w.socketOf(otherPod)) // nothing accepts
