@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// users is how many objects are created or deleted at the same time.
-	users = 20
 	// repeats is how often a user repeats what failed: an API server of a busy host may not
 	// answer in time.
 	repeats = 10
@@ -144,10 +142,7 @@ func (r *rig) measure(ctx context.Context, k kind, n int) (m measured, err error
 		if err != nil {
 			return step{}, err
 		}
-		profiles := func() error { return nil }
-		if profile != "" {
-			profiles = r.profiles(ctx, profile)
-		}
+		stop := r.profiles(ctx, profile)
 		if err := r.forAll(ctx, names, do); err != nil {
 			return step{}, err
 		}
@@ -159,7 +154,7 @@ func (r *rig) measure(ctx context.Context, k kind, n int) (m measured, err error
 			return step{}, err
 		}
 		after, err := r.now()
-		return after.since(before, seconds), errors.Join(err, profiles())
+		return after.since(before, seconds), errors.Join(err, stop())
 	}
 	profile := fmt.Sprintf("%s-%d", k.name, n)
 	if m.start, err = each(k.create, n, n, profile+"-start"); err != nil {
@@ -190,7 +185,7 @@ func (r *rig) measure(ctx context.Context, k kind, n int) (m measured, err error
 	if err != nil {
 		return m, err
 	}
-	if m.ended, err = each(k.remove, 0, 0, ""); err != nil {
+	if m.ended, err = each(k.remove, 0, 0, profile+"-end"); err != nil {
 		return m, fmt.Errorf("delete: %w", err)
 	}
 	m.events, err = r.countEvents(ctx, uids, slices.Concat(k.started, k.ended))
@@ -203,7 +198,7 @@ func (r *rig) forAll(ctx context.Context, names []string, do func(context.Contex
 	var mu sync.Mutex
 	var errs []error
 	var wg sync.WaitGroup
-	for range users {
+	for range r.Users {
 		wg.Go(func() {
 			for name := range next {
 				err := do(ctx, r, name)

@@ -2,6 +2,7 @@ package scale
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,26 +12,37 @@ import (
 	"time"
 )
 
-// profileLength is how long processors are profiled.
-const profileLength = 45 * time.Second
+// profileLength is how long processors are profiled into one file. go tool pprof adds files up.
+const profileLength = 30 * time.Second
 
-// profiles takes profiles of virt-controller and of the API server from now on, if they are asked
-// for. wait returns when they are written.
-func (r *rig) profiles(ctx context.Context, name string) (wait func() error) {
+// profiles takes profiles of virt-controller and of the API server, one after another, until stop
+// is called, if they are asked for. stop returns when they are written.
+func (r *rig) profiles(ctx context.Context, name string) (stop func() error) {
 	if r.Profiles == "" {
 		return func() error { return nil }
 	}
 	path := fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(profileLength.Seconds()))
+	over := make(chan struct{})
 	failed := make(chan error, 2)
-	go func() { failed <- r.controllerProfile(ctx, path, name+"-controller-cpu.pprof") }()
-	go func() { failed <- r.apiserverProfile(ctx, path, name+"-apiserver-cpu.pprof") }()
-	return func() error {
-		for range cap(failed) {
-			if err := <-failed; err != nil {
-				return err
+	each := func(program string, take func(ctx context.Context, path, file string) error) {
+		for i := 1; ; i++ {
+			if err := take(ctx, path, fmt.Sprintf("%s-%s-cpu-%d.pprof", name, program, i)); err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case <-over:
+				failed <- nil
+				return
+			default:
 			}
 		}
-		return nil
+	}
+	go each("controller", r.controllerProfile)
+	go each("apiserver", r.apiserverProfile)
+	return func() error {
+		close(over)
+		return errors.Join(<-failed, <-failed)
 	}
 }
 

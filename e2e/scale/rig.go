@@ -55,6 +55,8 @@ type Config struct {
 	Handlers int
 	// PerNode is how many VMIs a simulated node has. 0: 100.
 	PerNode int
+	// Users is how many objects are created or deleted at the same time. 0: 20.
+	Users int
 	// Idle is how long all run and nothing is done. 0: a minute.
 	Idle time.Duration
 	// Profiles is a folder for profiles of virt-controller and of kube-apiserver. Empty:
@@ -85,7 +87,7 @@ type rig struct {
 
 // up starts everything that is measured.
 func up(ctx context.Context, c Config) (r *rig, err error) {
-	c.PerNode, c.Idle = cmp.Or(c.PerNode, 100), cmp.Or(c.Idle, time.Minute)
+	c.PerNode, c.Users, c.Idle = cmp.Or(c.PerNode, 100), cmp.Or(c.Users, 20), cmp.Or(c.Idle, time.Minute)
 	r = &rig{Config: c, log: map[string]counts{}}
 	if r.dir, err = os.MkdirTemp("", "scale"); err != nil {
 		return r, err

@@ -59,7 +59,11 @@ func decoded[T any, P interface {
 // heapOf is what one of many objects takes of the heap.
 func heapOf(b *testing.B, object func(int) any) float64 {
 	b.Helper()
-	const n = 2000
+	return heapOfSome(2000, object)
+}
+
+// heapOfSome is what one of n objects takes of the heap.
+func heapOfSome(n int, object func(int) any) float64 {
 	all := make([]any, n)
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -72,5 +76,5 @@ func heapOf(b *testing.B, object func(int) any) float64 {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	runtime.KeepAlive(all)
-	return float64(int64(after.HeapAlloc)-int64(before.HeapAlloc)) / n
+	return float64(int64(after.HeapAlloc)-int64(before.HeapAlloc)) / float64(n)
 }

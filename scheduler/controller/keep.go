@@ -9,6 +9,7 @@ import (
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/internal/scheduler/launched"
+	"github.com/podvisor/podvisor/scheduler/replicaset"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -139,11 +140,36 @@ func keepRevision(r *appsv1.ControllerRevision) {
 	r.Annotations, r.Data.Raw = nil, nil
 }
 
-// keepVM keeps of a VM all that its next start needs.
-func keepVM(v *vmi.VirtualMachine) { reconcile.WithoutApplied(v) }
+// keepVM keeps of a VM all that its next start needs. Its own labels and annotations
+// mean nothing here: those of its VMIs are in the template.
+func keepVM(v *vmi.VirtualMachine) {
+	v.Labels = nil
+	keepAnnotations(v, packed)
+	pack(v, &v.Spec.Template)
+}
 
 // keepSet keeps of a replica set all that its next VMI needs.
-func keepSet(s *vmi.VirtualMachineInstanceReplicaSet) { reconcile.WithoutApplied(s) }
+func keepSet(s *vmi.VirtualMachineInstanceReplicaSet) {
+	s.Labels = nil
+	keepAnnotations(s, packed)
+	pack(s, &s.Spec.Template)
+}
+
+// keepAnnotations keeps those with the keys, and all of an object that could not be decoded,
+// which they say. Annotations that were there stay a map: a patch may have to make one.
+func keepAnnotations(o metav1.Object, keys ...string) {
+	all := o.GetAnnotations()
+	if all == nil || vmi.Unreadable(o) != nil {
+		return
+	}
+	out := map[string]string{}
+	for _, k := range keys {
+		if v, ok := all[k]; ok {
+			out[k] = v
+		}
+	}
+	o.SetAnnotations(out)
+}
 
 // instance keeps of a VMI what is read after it was handed over: nothing renders its pod
 // again. Until then everything is read.
@@ -152,6 +178,7 @@ func (k *keeper) instance(v *vmi.VirtualMachineInstance) {
 	if !isReduced(v) {
 		return
 	}
+	keepAnnotations(v, vmi.VMGenerationAnnotation, replicaset.FailuresAnnotation, replicaset.TemplateAnnotation)
 	keepInstanceSpec(&v.Spec, k.kinds)
 	s := v.Status
 	v.Status = vmi.VirtualMachineInstanceStatus{

@@ -57,6 +57,8 @@ type KindOf[T vmi.Object, L runtime.Object] struct {
 	// keep returns what drops from an object in the cache what is not read. Nil: all is kept
 	// but the managed fields.
 	keep func(c *Controller) func(o T)
+	// whole returns what keep has packed, in a copy of the object. Nil: nothing is packed.
+	whole func(o T) T
 	// also queues objects when something else changes. Nil: nothing does.
 	also func(c *Controller, l *loopOf[T, L]) error
 }
@@ -206,7 +208,12 @@ func creates(p scheduler.Plan) bool {
 // latest is the object with this key, by the cache and own writes. Nil: there is
 // none.
 func (k *loopOf[T, L]) latest(key string) T {
-	return k.writer.Latest(key, k.cached.Lister().Key(key))
+	o := k.writer.Latest(key, k.cached.Lister().Key(key))
+	var none T
+	if k.whole == nil || any(o) == any(none) {
+		return o
+	}
+	return k.whole(o)
 }
 
 // isCurrent asks the API server whether the object is as the cache has it. If it is not, the

@@ -26,6 +26,7 @@ var sets = KindOf[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInst
 	},
 	Instances: setsOf,
 	keep:      func(*Controller) func(*vmi.VirtualMachineInstanceReplicaSet) { return keepSet },
+	whole:     wholeSet,
 }
 
 // setsOf are the keys of the sets that control the VMI, or else of those whose

@@ -28,7 +28,7 @@ var vms = KindOf[*vmi.VirtualMachine, *vmi.VirtualMachineList]{
 	Definition: vmi.VirtualMachines,
 	Name:       "virt-controller-vm", Observe: observeVM,
 	Describe: func(v *vmi.VirtualMachine) []any { return []any{"status", v.Status.PrintableStatus} },
-	Indexers: VMIndexers(), keep: func(*Controller) func(*vmi.VirtualMachine) { return keepVM },
+	Indexers: VMIndexers(), keep: func(*Controller) func(*vmi.VirtualMachine) { return keepVM }, whole: wholeVM,
 	Instances: func(v *vmi.VirtualMachineInstance, vms informer.Lister[*vmi.VirtualMachine]) []string {
 		key := reconcile.Key(v)
 		if vms.Key(key) == nil {

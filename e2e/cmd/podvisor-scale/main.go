@@ -41,6 +41,7 @@ func run(ctx context.Context, args []string) error {
 	counts := flags.String("counts", "100,1000,3000", "how many objects there are in each run, with commas between them; empty: none")
 	kinds := flags.String("kinds", "vmi,vm", "which objects: vmi, vm")
 	flags.IntVar(&c.PerNode, "per-node", 100, "how many VMIs a simulated node has")
+	flags.IntVar(&c.Users, "users", 20, "how many objects are created or deleted at the same time")
 	flags.IntVar(&c.Handlers, "handler", 100, "how many VMIs the node with a real virt-handler has; 0: it is not measured")
 	flags.DurationVar(&c.Idle, "idle", time.Minute, "how long all run and nothing is done")
 	flags.StringVar(&c.Profiles, "profiles", "", "write profiles of virt-controller and kube-apiserver to this `folder`; the figures are higher then")
