@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -73,7 +74,11 @@ func (r *rig) now() (p point, err error) {
 			of = counts{}
 			r.log[e.Component()] = of
 		}
-		of[e.What()]++
+		what := e.What()
+		if code := e.ResponseStatus.Code; code >= http.StatusBadRequest && what != "events" {
+			what += fmt.Sprintf(" answered %d", code)
+		}
+		of[what]++
 	})
 	p.requests = map[string]counts{}
 	for component, of := range r.log {
@@ -263,8 +268,12 @@ func (r *rig) instances(ctx context.Context) (map[types.UID]bool, error) {
 	return all, nil
 }
 
-// events are what was found of the events that each VMI should have once.
-type events struct{ made, lost, repeated, others int }
+// events are what was found of the events that each VMI should have once. missing are the
+// reasons of those that were lost.
+type events struct {
+	made, lost, repeated, others int
+	missing                      counts
+}
 
 // countEvents looks for events of the reasons about the VMIs.
 func (r *rig) countEvents(ctx context.Context, of map[types.UID]bool, reasons []string) (e events, err error) {
@@ -277,6 +286,7 @@ func (r *rig) countEvents(ctx context.Context, of map[types.UID]bool, reasons []
 		reason string
 	}
 	found := map[key]int{}
+	e.missing = counts{}
 	for _, i := range l.Items {
 		if !of[i.InvolvedObject.UID] {
 			continue
@@ -296,6 +306,7 @@ func (r *rig) countEvents(ctx context.Context, of map[types.UID]bool, reasons []
 		for _, reason := range reasons {
 			if found[key{uid, reason}] == 0 {
 				e.lost++
+				e.missing[reason]++
 			}
 		}
 	}

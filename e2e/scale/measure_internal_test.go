@@ -35,5 +35,5 @@ func TestEventsThatAreMissingOrRepeatedAreCounted(t *testing.T) {
 	)}
 	e, err := r.countEvents(t.Context(), map[types.UID]bool{"one": true, "two": true}, []string{"Started", "Deleted"})
 	require.NoError(t, err)
-	require.Equal(t, events{made: 4, lost: 1, repeated: 1, others: 1}, e)
+	require.Equal(t, events{made: 4, lost: 1, repeated: 1, others: 1, missing: counts{"Deleted": 1}}, e)
 }

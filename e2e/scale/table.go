@@ -56,6 +56,9 @@ kind     n   requests  controller  API server    etcd  seconds  RSS slope   cont
 			m.kind, m.n, of(s), ms(s.controller, m.n), ms(s.apiserver, m.n), ms(s.etcd, m.n), s.seconds, float64(s.rss)/1e3/float64(m.n),
 			ms(i.controller, 1)/max(i.seconds, 1), ms(i.apiserver, 1)/max(i.seconds, 1),
 			of(e), ms(e.controller, m.n), ms(e.apiserver, m.n), e.seconds, m.events.made, m.events.lost, m.events.repeated, m.events.others)
+		for _, reason := range slices.Sorted(maps.Keys(m.events.missing)) {
+			_, _ = fmt.Fprintf(out, "  of %d VMIs the event %s is lost\n", m.events.missing[reason], reason)
+		}
 		if m.repeated > 0 {
 			_, _ = fmt.Fprintf(out, "  %d requests of users failed and were repeated: the host is too busy, and the seconds say nothing\n", m.repeated)
 		}
