@@ -37,6 +37,7 @@ const (
 //	deleted, Succeeded  any                       finalizer is removed
 //	deleted, Scheduled+ removed               Ready is Unknown, until the node's handler reports that nothing
 //	                                              of the pod is left there, or the node is fenced
+//	deleted, Scheduled+ ended                     left to a handler that works for 5 s; then finalizer is removed
 //	deleted             none, ended, or fenced    finalizer is removed; before, what others keep is Failed or
 //	                                              Succeeded; other pods that the VMI controls are deleted before
 //	deleted, Failed     alive                     pod is deleted

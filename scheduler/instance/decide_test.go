@@ -361,6 +361,37 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// A handler that works reports the end of a deleted VMI before the VMI is gone, and one
+// that does not delays nothing.
+func TestADeletedVMIWhosePodHasEndedWaitsForAHandlerThatWorks(t *testing.T) {
+	t.Parallel()
+	works := instance.Node{Name: node, Object: nodeIn(corev1.ConditionTrue, time.Hour), Handler: &corev1.Pod{}}
+	down, alone, fenced := works, works, works
+	down.HandlerDown, alone.Handler, fenced.Object = now.Add(-time.Second), nil, nil
+	released := summary{Do: []string{"remove finalizer"}}
+	for name, tt := range map[string]struct {
+		node  instance.Node
+		phase vmi.Phase
+		pod   *corev1.Pod
+		want  summary
+	}{
+		"at its end":                       {works, vmi.PhaseRunning, launcher(exited(0, 0, "")), summary{Recheck: 5 * time.Second}},
+		"with an error":                    {works, vmi.PhaseRunning, launcher(exited(1, 2*time.Second, "")), summary{Recheck: 3 * time.Second}},
+		"before its guest ran":             {works, vmi.PhaseScheduled, launcher(exited(0, 0, "")), summary{Recheck: 5 * time.Second}},
+		"and the handler has reported it":  {works, vmi.PhaseSucceeded, launcher(exited(0, 0, "")), released},
+		"and the handler takes too long":   {works, vmi.PhaseRunning, launcher(exited(0, 5*time.Second, "")), released},
+		"by a clock that is ahead":         {works, vmi.PhaseRunning, launcher(exited(0, -time.Hour, "")), released},
+		"and the handler is not ready":     {down, vmi.PhaseRunning, launcher(exited(0, 0, "")), released},
+		"and there is no handler":          {alone, vmi.PhaseRunning, launcher(exited(0, 0, "")), released},
+		"and its node does not exist":      {fenced, vmi.PhaseRunning, launcher(exited(0, 0, "")), released},
+		"and is gone, as its node reports": {works, vmi.PhaseRunning, launcher(exited(137, 0, ""), evicted), released},
+	} {
+		o := observe(stored(tt.phase, deleted), tt.pod)
+		o.Node = tt.node
+		require.Equal(t, tt.want, summarize(instance.Decide(o)), name)
+	}
+}
+
 // refused is a pod as the kubelet leaves it when a device is not offered.
 func refused(p *corev1.Pod) {
 	p.Spec.NodeName = node

@@ -77,9 +77,29 @@ func release(o Observed) scheduler.Plan {
 		if p = watch(o); p.Recheck > 0 {
 			return p // the handler reports
 		}
+	default:
+		if left := reports(o); left > 0 {
+			return scheduler.Plan{Recheck: left}
+		}
 	}
 	p.Actions = append(p.Actions, remove...)
 	return p
+}
+
+// reports is how long the handler may still take to report the end of a pod whose VMI is
+// deleted, if one is there that does. Most do in a moment: a VMI that is gone before has no
+// event of its end, and a finalizer that is removed beside the report is a conflict.
+func reports(o Observed) time.Duration {
+	active := o.Pods.Active
+	if o.Node.Handler == nil || !handlerReports(o) || fenced(o.Node) || isUnreadable(o) || active == nil || !launched.Ended(active) {
+		return 0
+	}
+	e := endOf(active)
+	left := e.at.Add(reportDelay).Sub(o.Now)
+	if e.byNode || e.movedAway || left > reportDelay { // the clock of the node may be another one
+		return 0
+	}
+	return max(left, 0)
 }
 
 // controlled are the pods besides the active one that the VMI controls and that may
