@@ -162,6 +162,7 @@ func (e *executor[T, L]) removeFinalizer(ctx context.Context, o T, finalizer str
 // one that was to be created.
 func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) error {
 	pods := e.kube.CoreV1().Pods(p.Namespace)
+	before := e.created(o, p.Name) // it is forgotten when the cache has the pod, which may be meanwhile
 	_, err := pods.Create(ctx, p, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		var there *corev1.Pod
@@ -172,7 +173,7 @@ func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) erro
 			return &Refusal{Finding: instance.PodNameInUse(p.Name)}
 		case there.DeletionTimestamp != nil:
 			err = errors.New("the pod with this name is being deleted")
-		case e.created(o, p.Name):
+		case before:
 			return apierrors.NewConflict(corev1.Resource("pods"), p.Name, errOldCache)
 		}
 	}
