@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +39,7 @@ func (s *Server) body(ctx context.Context, r *request) (b []byte, leave func(), 
 
 // observe reads what the verb is decided on.
 func (s *Server) observe(ctx context.Context, r *request, body []byte) (o verb.Observed, err error) {
-	o = verb.Observed{Namespace: r.namespace, Name: r.name, Body: body, Tail: r.rest, Drain: s.DrainKey, Defaults: s.Defaults()}
+	o = verb.Observed{Namespace: r.namespace, Name: r.name, Body: body, Tail: r.rest, Drain: s.DrainKey, Defaults: s.Defaults(), Now: time.Now()}
 	o.Keep, _ = strconv.ParseBool(r.URL.Query().Get("preserveSession"))
 	if r.verb.Needs(verb.VM) {
 		if o.VM, err = present(s.Client.VirtualMachines(r.namespace).Get(ctx, r.name, metav1.GetOptions{})); err != nil {

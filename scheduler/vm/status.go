@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/vmi/verb"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -79,7 +80,11 @@ func conditions(o Observed, n next, s *vmi.VirtualMachineStatus) {
 		mirror(o.own(), s, now)
 	}
 	failure(o, n, s, now)
-	s.SetCondition(ready(o, n, s), now)
+	if stopping(o, n) {
+		verb.SetStopping(s, now)
+	} else {
+		s.SetCondition(ready(o, n, s), now)
+	}
 	s.Reason = reason(o, n, s)
 	restart(o, s, now)
 }
@@ -121,8 +126,6 @@ func ready(o Observed, n next, s *vmi.VirtualMachineStatus) vmi.Condition {
 	switch {
 	case n.made || i != nil && i.Status.Reason == "" && printable(o, n) == vmi.StatusStarting:
 		c.Reason, c.Message = vmi.ReasonGuestNotRunning, "the guest does not run yet"
-	case stopping(o, n):
-		c.Reason, c.Message = vmi.ReasonGuestNotRunning, "the VMI is being deleted"
 	case i == nil:
 		c.Reason, c.Message = ReasonInstanceNotExists, "the VM has no VMI"
 		if f := s.Condition(vmi.ConditionFailure); f != nil {

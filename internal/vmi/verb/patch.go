@@ -3,7 +3,11 @@ package verb
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -54,8 +58,9 @@ func setStrategy(v *vmi.VirtualMachine, to vmi.RunStrategy) []jsonpatch.Operatio
 }
 
 // enqueue are the operations on the status that queue the requests. A single stop replaces
-// what is queued; with anything else, the queue must be empty.
-func enqueue(v *vmi.VirtualMachine, requests ...vmi.StateChangeRequest) ([]jsonpatch.Operation, error) {
+// what is queued; with anything else, the queue must be empty. That the VM stops is said in
+// the same write, so that whoever asks and then looks does not see it as ready still.
+func enqueue(v *vmi.VirtualMachine, now time.Time, requests ...vmi.StateChangeRequest) ([]jsonpatch.Operation, error) {
 	if reflect.ValueOf(v.Status).IsZero() {
 		// The version is tested, as the whole status is written.
 		return []jsonpatch.Operation{jsonpatch.Test("/metadata/resourceVersion", v.ResourceVersion),
@@ -63,11 +68,14 @@ func enqueue(v *vmi.VirtualMachine, requests ...vmi.StateChangeRequest) ([]jsonp
 	}
 	const at = "/status/stateChangeRequests"
 	var out []jsonpatch.Operation
-	switch now := v.Status.StateChangeRequests; {
-	case len(now) == 0:
+	switch queued := v.Status.StateChangeRequests; {
+	case len(queued) == 0:
 		out = append(out, jsonpatch.Test("/metadata/resourceVersion", v.ResourceVersion), jsonpatch.Add(at, requests))
+		if requests[0].Action == vmi.StopRequest {
+			out = append(out, stopping(v.Status, metav1.NewTime(now))...)
+		}
 	case len(requests) == 1 && requests[0].Action == vmi.StopRequest:
-		out = append(out, jsonpatch.Test(at, now), jsonpatch.Replace(at, requests))
+		out = append(out, jsonpatch.Test(at, queued), jsonpatch.Replace(at, requests))
 	default:
 		return nil, conflict(OfVM, v.Name, "unable to complete request: stop/start already underway; try again when status.stateChangeRequests is empty")
 	}
@@ -75,6 +83,22 @@ func enqueue(v *vmi.VirtualMachine, requests ...vmi.StateChangeRequest) ([]jsonp
 		out = append(out, jsonpatch.Remove("/status/startFailure"))
 	}
 	return out, nil
+}
+
+// SetStopping makes the status that of a VM whose VMI is being deleted, or is to be: the verbs
+// and the controller of VMs write the same.
+func SetStopping(s *vmi.VirtualMachineStatus, now metav1.Time) {
+	s.PrintableStatus, s.Ready = vmi.StatusStopping, false
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning, Message: "the VMI is being deleted"}, now)
+}
+
+// stopping are the operations that make the status that of a VM that stops.
+func stopping(s vmi.VirtualMachineStatus, now metav1.Time) []jsonpatch.Operation {
+	s.Conditions = slices.Clone(s.Conditions)
+	SetStopping(&s, now)
+	return []jsonpatch.Operation{
+		jsonpatch.Add("/status/printableStatus", s.PrintableStatus), jsonpatch.Add("/status/ready", s.Ready), jsonpatch.Add("/status/conditions", s.Conditions),
+	}
 }
 
 // setGrace are the operations that give a VMI another grace period. Nil: they restore none.

@@ -55,12 +55,12 @@ func stopOf(i *vmi.VirtualMachineInstance) vmi.StateChangeRequest {
 }
 
 // queue puts the requests into the VM's queue.
-func queue(v *vmi.VirtualMachine, dryRun []string, requests ...vmi.StateChangeRequest) (Plan, error) {
-	operations, err := enqueue(v, requests...)
+func queue(o Observed, dryRun []string, requests ...vmi.StateChangeRequest) (Plan, error) {
+	operations, err := enqueue(o.VM, o.Now, requests...)
 	if err != nil {
 		return Plan{}, err
 	}
-	return Plan{Patches: []Patch{patchVM(v, dryRun, operations, ofStatus)}}, nil
+	return Plan{Patches: []Patch{patchVM(o.VM, dryRun, operations, ofStatus)}}, nil
 }
 
 func start(o Observed) (Plan, error) {
@@ -103,7 +103,7 @@ func start(o Observed) (Plan, error) {
 	default:
 		return Plan{}, nil
 	}
-	return queue(v, opts.DryRun, requests...)
+	return queue(o, opts.DryRun, requests...)
 }
 
 func stop(o Observed) (Plan, error) {
@@ -133,7 +133,7 @@ func stop(o Observed) (Plan, error) {
 	}
 	p := Plan{Patches: []Patch{patchVM(v, opts.DryRun, setStrategy(v, vmi.RunHalted), "")}}
 	if run != vmi.RunAlways && run != vmi.RunOnce {
-		if p, err = queue(v, opts.DryRun, stopOf(i)); err != nil {
+		if p, err = queue(o, opts.DryRun, stopOf(i)); err != nil {
 			return Plan{}, err
 		}
 	}
@@ -168,7 +168,7 @@ func restart(o Observed) (Plan, error) {
 	case i == nil:
 		return Plan{}, conflict(OfVM, v.Name, "VM is not running: %s; its run strategy is %s, and start starts it", vmi.RunHalted, run)
 	}
-	p, err := queue(v, opts.DryRun, stopOf(i), vmi.StateChangeRequest{Action: vmi.StartRequest})
+	p, err := queue(o, opts.DryRun, stopOf(i), vmi.StateChangeRequest{Action: vmi.StartRequest})
 	if err != nil {
 		return Plan{}, err
 	}

@@ -3,6 +3,7 @@ package verb
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -110,6 +111,8 @@ type Observed struct {
 	Drain  string
 	// Defaults complete a VM that is expanded.
 	Defaults defaults.Profile
+	// Now is the present time.
+	Now time.Time
 }
 
 // Plan is what a request does. Patches are made in their order, then the launcher is

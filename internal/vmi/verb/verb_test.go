@@ -176,3 +176,28 @@ func TestARestartAtOnceIsTakenBackIfItCannotBeQueued(t *testing.T) {
 	require.Equal(t, []jsonpatch.Operation{jsonpatch.Test(at, int64(1)), jsonpatch.Replace(at, int64(30))}, p.Patches[0].Undo)
 	require.Equal(t, "status", p.Patches[1].Subresource)
 }
+
+func TestAVerbThatStopsSaysSoInTheSameWrite(t *testing.T) {
+	m := vmitest.NewVM(vmi.RunManual)
+	m.ResourceVersion, m.Status.Ready, m.Status.PrintableStatus = "7", true, vmi.StatusRunning
+	m.Status.Conditions = []vmi.Condition{{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, {Type: vmi.ConditionAgentConnected, Status: corev1.ConditionTrue}}
+	before := m.DeepCopy()
+	for name, want := range map[string][]vmi.StateChangeRequest{
+		"restart": {{Action: vmi.StopRequest, UID: &runs().UID}, {Action: vmi.StartRequest}},
+		"stop":    {{Action: vmi.StopRequest, UID: &runs().UID}},
+	} {
+		v, _ := verb.Find(verb.VMs, name)
+		p, err := v.Decide(verb.Observed{VM: m, VMI: runs(), Now: time.Unix(1e9, 0)})
+		require.NoError(t, err)
+		require.Len(t, p.Patches, 1)
+		require.Equal(t, []jsonpatch.Operation{
+			jsonpatch.Test("/metadata/resourceVersion", "7"), jsonpatch.Add("/status/stateChangeRequests", want),
+			jsonpatch.Add("/status/printableStatus", vmi.StatusStopping), jsonpatch.Add("/status/ready", false),
+			jsonpatch.Add("/status/conditions", []vmi.Condition{
+				{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning, Message: "the VMI is being deleted", LastTransitionTime: metav1.Unix(1e9, 0)},
+				{Type: vmi.ConditionAgentConnected, Status: corev1.ConditionTrue},
+			}),
+		}, p.Patches[0].Operations, name)
+		require.Equal(t, before, m)
+	}
+}
