@@ -74,6 +74,9 @@ const (
 	// VMGenerationAnnotation is the generation of the VirtualMachine whose template a
 	// VMI has.
 	VMGenerationAnnotation = "kubevirt.io/vm-generation"
+	// StartRevisionAnnotation is the generation of the start revision of a VMI, if it was
+	// started from that of an earlier generation of its VirtualMachine with the same spec.
+	StartRevisionAnnotation = "podvisor.io/start-revision"
 
 	// FailFastAnnotation of a VMI, with any value, makes its launcher fail at once. Clients
 	// test with it how they handle starts that fail.

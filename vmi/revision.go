@@ -31,7 +31,21 @@ func StartedVM(revision string) types.UID {
 // StartGeneration is the generation of its VirtualMachine whose template the VMI has.
 // 0: it is not known.
 func StartGeneration(v *VirtualMachineInstance) int64 {
-	n, err := strconv.ParseInt(v.Annotations[VMGenerationAnnotation], 10, 64)
+	return generation(v, VMGenerationAnnotation)
+}
+
+// RevisionGeneration is the generation in the name of the [StartRevision] that the VMI was
+// started from. 0: it is not known.
+func (v *VirtualMachineInstance) RevisionGeneration() int64 {
+	n := StartGeneration(v)
+	if earlier := generation(v, StartRevisionAnnotation); n != 0 && earlier != 0 {
+		return earlier
+	}
+	return n
+}
+
+func generation(v *VirtualMachineInstance, annotation string) int64 {
+	n, err := strconv.ParseInt(v.Annotations[annotation], 10, 64)
 	if err != nil || n < 0 {
 		return 0
 	}

@@ -51,11 +51,15 @@ func free(s *vmi.VirtualMachineInstanceSpec) {
 	s.Domain.Resources, s.Domain.CPU, s.Domain.Memory = vmi.ResourceRequirements{}, nil, nil
 }
 
+// bookkeeping are the annotations of a VMI that its VirtualMachine or set keeps its own facts
+// in.
+var bookkeeping = []string{vmi.VMGenerationAnnotation, vmi.StartRevisionAnnotation, replicaset.FailuresAnnotation, replicaset.TemplateAnnotation}
+
 // differentNotes are the labels or annotations in which two VMIs differ. A launcher pod has
 // those of its VMI: its labels make it an endpoint of Services, and its annotations say to
 // the networks what to attach. A VMI has the generation of its VirtualMachine or the hash of
-// its set's template, which may be changed meanwhile, and how often its place in a set has
-// failed.
+// its set's template, which may be changed meanwhile, which revision it was started from, and
+// how often its place in a set has failed.
 func differentNotes(at string, asked, made map[string]string) []string {
 	all := maps.Clone(asked)
 	if all == nil {
@@ -66,7 +70,7 @@ func differentNotes(at string, asked, made map[string]string) []string {
 	for k := range all {
 		a, was := asked[k]
 		b, is := made[k]
-		if k != vmi.VMGenerationAnnotation && k != replicaset.FailuresAnnotation && k != replicaset.TemplateAnnotation && (a != b || was != is) {
+		if !slices.Contains(bookkeeping, k) && (a != b || was != is) {
 			out = append(out, fmt.Sprintf("%s[%s]", at, k))
 		}
 	}

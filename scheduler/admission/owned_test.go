@@ -130,7 +130,7 @@ func TestAVMIThatItsOwnerAsksForIsAllowed(t *testing.T) {
 			v.Spec.NodeSelector = map[string]string{"zone": "a"}
 		},
 		"of a generation before": func(v *vmi.VirtualMachineInstance) {
-			v.Annotations = map[string]string{vmi.VMGenerationAnnotation: "0"}
+			v.Annotations = map[string]string{vmi.VMGenerationAnnotation: "0", vmi.StartRevisionAnnotation: "1"}
 		},
 		"with the defaults that were stored with it": func(v *vmi.VirtualMachineInstance) { *v = *defaults.Instance(v, defaults.Profile{}) },
 	} {

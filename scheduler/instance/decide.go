@@ -234,7 +234,7 @@ func startRevision(v *vmi.VirtualMachineInstance) string {
 	if ref == nil || ref.Kind != vmi.VirtualMachines.Kind {
 		return ""
 	}
-	generation := vmi.StartGeneration(v)
+	generation := v.RevisionGeneration()
 	if generation == 0 {
 		return ""
 	}

@@ -548,18 +548,21 @@ func TestAnEndHasItsReasonAndNoConditionOfTheGuest(t *testing.T) {
 func TestTheFirstStatusOfAVMINamesTheRevisionThatItWasStartedFrom(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		owner, generation, want string
+		owner, generation, earlier, want string
 	}{
-		"a VMI of a VM":            {"VirtualMachine", "7", "revision-start-vm-vm-uid-7"},
-		"a VMI of a VM, adopted":   {"VirtualMachine", "0", ""},
-		"a VMI of a set":           {"VirtualMachineInstanceReplicaSet", "7", ""},
-		"a VMI that nothing owns":  {"", "7", ""},
-		"a VMI without generation": {"VirtualMachine", "", ""},
+		"a VMI of a VM":                      {"VirtualMachine", "7", "", "revision-start-vm-vm-uid-7"},
+		"a VMI of a VM with the same spec":   {"VirtualMachine", "7", "5", "revision-start-vm-vm-uid-5"},
+		"a VMI of a VM with a wrong note":    {"VirtualMachine", "7", "x", "revision-start-vm-vm-uid-7"},
+		"a VMI of a VM, adopted":             {"VirtualMachine", "0", "", ""},
+		"a VMI of a VM, adopted with a note": {"VirtualMachine", "0", "5", ""},
+		"a VMI of a set":                     {"VirtualMachineInstanceReplicaSet", "7", "", ""},
+		"a VMI that nothing owns":            {"", "7", "", ""},
+		"a VMI without generation":           {"VirtualMachine", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := stored(vmi.PhasePending)
-			v.Annotations = map[string]string{vmi.VMGenerationAnnotation: c.generation}
+			v.Annotations = map[string]string{vmi.VMGenerationAnnotation: c.generation, vmi.StartRevisionAnnotation: c.earlier}
 			if c.owner != "" {
 				v.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kubevirt.io/v1", Kind: c.owner, Name: v.Name, UID: "vm-uid", Controller: new(true)}}
 			}

@@ -52,17 +52,17 @@ func TestAVMWaitsForItsDataVolumes(t *testing.T) {
 	}{
 		"the kind is not served":                  {nil, nil, false, false, vmi.StatusStopped, vm.DataVolumesNotServed},
 		"it does not exist":                       {there(nil), nil, true, false, vmi.StatusProvisioning, ""},
-		"it is gone and its claim is there":       {there(nil), claim, false, true, vmi.StatusStarting, ""},
+		"it is gone and its claim is there":       {there(nil), claim, false, true, "", ""},
 		"it has no phase":                         {there(inPhase("")), nil, false, false, vmi.StatusProvisioning, ""},
 		"it is being filled":                      {there(inPhase("ImportInProgress")), claim, false, false, vmi.StatusProvisioning, ""},
-		"it waits for the first consumer":         {there(inPhase("WaitForFirstConsumer")), claim, false, true, vmi.StatusStarting, ""},
-		"it is filled once there is a pod":        {there(inPhase("PendingPopulation")), claim, false, true, vmi.StatusStarting, ""},
-		"it is filled":                            {there(inPhase("Succeeded")), claim, false, true, vmi.StatusStarting, ""},
-		"it is filled and has no owner":           {there(ownerless), claim, false, true, vmi.StatusStarting, ""},
+		"it waits for the first consumer":         {there(inPhase("WaitForFirstConsumer")), claim, false, true, "", ""},
+		"it is filled once there is a pod":        {there(inPhase("PendingPopulation")), claim, false, true, "", ""},
+		"it is filled":                            {there(inPhase("Succeeded")), claim, false, true, "", ""},
+		"it is filled and has no owner":           {there(ownerless), claim, false, true, "", ""},
 		"it failed":                               {there(inPhase("Failed")), claim, false, false, vmi.StatusDataVolumeError, vm.FailedDataVolumeImport},
 		"it is tried again and again":             {there(inPhase("ImportInProgress", map[string]any{"type": "Running", "status": "False", "reason": "Error"})), claim, false, false, vmi.StatusDataVolumeError, vm.FailedDataVolumeImport},
 		"it belongs to something else":            {there(others), claim, false, false, vmi.StatusStopped, vm.DataVolumeNameTaken},
-		"its conditions are not what is expected": {there(inPhase("Succeeded", "text", map[string]any{"type": 1.0})), claim, false, true, vmi.StatusStarting, ""},
+		"its conditions are not what is expected": {there(inPhase("Succeeded", "text", map[string]any{"type": 1.0})), claim, false, true, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,6 +83,11 @@ func TestAVMWaitsForItsDataVolumes(t *testing.T) {
 			}
 			require.Equal(t, tt.creates, creates, "creates the DataVolume")
 			require.Equal(t, tt.runs, runs, "creates the VMI")
+			if tt.runs {
+				require.Nil(t, status, "that it starts is not written at once")
+				require.Positive(t, p.Recheck)
+				return
+			}
 			require.NotNil(t, status)
 			require.Equal(t, tt.printed, status.PrintableStatus)
 			if c := status.Condition(vmi.ConditionFailure); tt.failure != "" {

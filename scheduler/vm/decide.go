@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,12 +64,19 @@ func begin(o Observed, n next) scheduler.Plan {
 	if n.obstacle = obstacle(o); n.obstacle != nil {
 		return write(o, n)
 	}
-	r, err := revision(o.VM)
-	if err != nil {
-		n.obstacle = &vmi.Finding{Reason: InvalidSpec, Message: vmi.FaultText(err)}
-		return write(o, n)
+	r := kept(o)
+	isNew := r == nil
+	if isNew {
+		var err error
+		if r, err = revision(o.VM); err != nil {
+			n.obstacle = &vmi.Finding{Reason: InvalidSpec, Message: vmi.FaultText(err)}
+			return write(o, n)
+		}
 	}
 	v := Instance(o.VM, o.Profile, o.Bindings)
+	if r.Revision != o.VM.Generation {
+		v.Annotations[vmi.StartRevisionAnnotation] = strconv.FormatInt(r.Revision, 10)
+	}
 	if startsPaused(n.requests) {
 		v.Spec.StartStrategy = new(vmi.StartPaused)
 	}
@@ -76,7 +84,7 @@ func begin(o Observed, n next) scheduler.Plan {
 	if !o.Unguarded && !hasFinalizer(o) {
 		p.Actions = append(p.Actions, scheduler.AddFinalizer{Finalizer: vmi.VMFinalizer})
 	}
-	if !slices.ContainsFunc(o.Revisions, named(r.Name)) {
+	if isNew {
 		p.Actions = append(p.Actions, scheduler.CreateRevision{Revision: r})
 	}
 	p.Actions = append(p.Actions, scheduler.CreateInstance{Instance: v}, scheduler.Emit{Finding: vmi.Finding{
@@ -86,7 +94,8 @@ func begin(o Observed, n next) scheduler.Plan {
 	if first(n.requests) == vmi.StartRequest {
 		n.requests = n.requests[1:]
 	}
-	p.Actions = append(p.Actions, write(o, n).Actions...)
+	w := write(o, n)
+	p.Actions, p.Recheck = append(p.Actions, w.Actions...), w.Recheck
 	return p
 }
 

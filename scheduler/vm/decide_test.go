@@ -2,21 +2,24 @@ package vm_test
 
 import (
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/vmi/verb"
+	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-func TestAStartCostsFourWrites(t *testing.T) {
+func TestAStartCostsThreeWritesAndTheNextTwo(t *testing.T) {
 	w := newWorld(t, vmi.RunAlways)
-	w.settle()
-	w.run()
-	require.Equal(t, []string{"create revision", "create vmi", "status Starting", "status Running"}, w.writes)
+	w.settleWithin(0)
+	require.Empty(t, w.vm.Status.Conditions, "nothing is known but that it starts")
+	w.quick()
+	require.Equal(t, []string{"create revision", "create vmi", "status Running"}, w.writes)
 	require.True(t, w.vm.Status.Ready)
 	require.True(t, w.vm.Status.Created)
 	require.Equal(t, int64(1), w.vm.Status.ObservedGeneration)
@@ -26,8 +29,105 @@ func TestAStartCostsFourWrites(t *testing.T) {
 	w.edit(func(s *vmi.VirtualMachineSpec) { s.RunStrategy = new(vmi.RunHalted) })
 	w.settle()
 	w.gone()
-	require.Equal(t, []string{"status Stopping", "delete vmi", "status Stopped"}, slices.DeleteFunc(w.writes, func(s string) bool { return s == "change vmi" }))
+	require.Equal(t, []string{"status Stopping", "delete vmi", "status Stopped"}, w.writes)
 	require.False(t, w.vm.Status.Created)
+
+	w.writes = nil
+	w.edit(func(s *vmi.VirtualMachineSpec) { s.RunStrategy = new(vmi.RunAlways) })
+	w.settleWithin(0)
+	w.quick()
+	require.Equal(t, []string{"create vmi", "status Running"}, w.writes, "from the revision that it had")
+	require.Equal(t, "3", w.vmi.Annotations[vmi.VMGenerationAnnotation])
+	require.Equal(t, int64(1), w.vmi.RevisionGeneration())
+	require.Equal(t, int64(3), w.vm.Status.ObservedGeneration)
+	require.Equal(t, vmi.RunAlways, w.vm.Status.RunStrategy)
+
+	w.writes = nil
+	w.edit(func(s *vmi.VirtualMachineSpec) { s.Template.Spec.Hostname = "other" })
+	w.settle()
+	require.NotNil(t, w.vm.Status.Condition(vmi.ConditionRestartRequired))
+	w.phase(vmi.PhaseSucceeded)
+	w.settle()
+	w.gone()
+	w.run()
+	require.Equal(t, int64(4), w.vmi.RevisionGeneration(), "it has another spec")
+	require.Len(t, w.revisions, 1)
+}
+
+// The verb writes the requests and that the VM stops.
+func TestARestartByItsVerbCostsThreeWrites(t *testing.T) {
+	for strategy, want := range map[vmi.RunStrategy][]string{
+		vmi.RunAlways:         {"delete vmi", "create vmi", "status Running"},
+		vmi.RunManual:         {"delete vmi", "create vmi", "status Starting", "status Running"},
+		vmi.RunRerunOnFailure: {"delete vmi", "create vmi", "status Starting", "status Running"},
+	} {
+		t.Run(string(strategy), func(t *testing.T) {
+			w := newWorld(t, strategy)
+			w.request(vmi.StartRequest, nil)
+			w.settle()
+			w.run()
+			w.writes = nil
+			w.request(vmi.StopRequest, nil)
+			w.request(vmi.StartRequest, nil)
+			verb.SetStopping(&w.vm.Status, metav1.NewTime(w.now))
+			w.settleWithin(0)
+			w.goneWithin(0)
+			require.NotNil(t, w.vmi)
+			w.quick()
+			require.Equal(t, want, w.writes)
+			require.Empty(t, w.vm.Status.StateChangeRequests)
+			require.True(t, w.vm.Status.Ready)
+		})
+	}
+}
+
+func TestAStartThatTakesItsTimeIsSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		strategy vmi.RunStrategy
+		before   func(*world)
+		atOnce   bool
+	}{
+		"Always":                            {vmi.RunAlways, nil, false},
+		"Once":                              {vmi.RunOnce, nil, false},
+		"the strategy counts once":          {vmi.RunRerunOnFailure, nil, true},
+		"the request counts once":           {vmi.RunManual, func(w *world) { w.request(vmi.StartRequest, nil) }, true},
+		"the request says how":              {vmi.RunAlways, func(w *world) { w.request(vmi.StartRequest, map[string]string{"paused": "true"}) }, true},
+		"the request says what Always does": {vmi.RunAlways, func(w *world) { w.request(vmi.StartRequest, nil) }, false},
+		"the status says that a guest runs": {vmi.RunAlways, func(w *world) { w.vm.Status.Ready = true }, true},
+		"the status says what was in the way": {vmi.RunAlways, func(w *world) {
+			w.vm.Status.SetCondition(vmi.Condition{Type: vmi.ConditionFailure, Status: corev1.ConditionTrue, Reason: vm.FailedCreate}, metav1.NewTime(w.now))
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.strategy)
+			if c.before != nil {
+				c.before(w)
+			}
+			w.settleWithin(0)
+			require.NotNil(t, w.vmi)
+			require.Equal(t, c.atOnce, w.vm.Status.PrintableStatus == vmi.StatusStarting, "%v", w.writes)
+			w.settleWithin(2 * time.Second)
+			require.Equal(t, vmi.StatusStarting, w.vm.Status.PrintableStatus)
+			require.True(t, w.vm.Status.Created)
+			require.Empty(t, w.vm.Status.StateChangeRequests)
+			require.Equal(t, c.strategy, w.vm.Status.RunStrategy)
+		})
+	}
+}
+
+// A start that failed before anything was written of it is counted, and its cause is said.
+func TestAStartThatFailsAtOnceIsCounted(t *testing.T) {
+	w := newWorld(t, vmi.RunHalted)
+	w.settle()
+	w.edit(func(s *vmi.VirtualMachineSpec) { s.RunStrategy = new(vmi.RunAlways) })
+	w.settleWithin(0)
+	require.Equal(t, vmi.RunHalted, w.vm.Status.RunStrategy)
+	w.phase(vmi.PhaseFailed)
+	w.settleWithin(0)
+	require.NotNil(t, w.vmi.DeletionTimestamp)
+	require.Equal(t, 1, w.vm.Status.StartFailure.ConsecutiveFailCount)
+	require.NotNil(t, w.vm.Status.Condition(vmi.ConditionFailure))
+	require.Equal(t, vmi.RunAlways, w.vm.Status.RunStrategy)
 }
 
 func TestEachRunStrategyActsOnTheEndOfItsVMI(t *testing.T) {

@@ -19,5 +19,4 @@ func Example() {
 	// scheduler.CreateRevision
 	// scheduler.CreateInstance
 	// scheduler.Emit
-	// scheduler.WriteStatus[*github.com/podvisor/podvisor/vmi.VirtualMachine]
 }

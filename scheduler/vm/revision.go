@@ -69,7 +69,7 @@ func AsStored(r *appsv1.ControllerRevision, spec map[string]any) (*appsv1.Contro
 func running(o Observed, v *vmi.VirtualMachineInstance) *appsv1.ControllerRevision {
 	name := v.Status.VirtualMachineRevisionName
 	if name == "" {
-		name = vmi.StartRevision(o.VM.UID, vmi.StartGeneration(v))
+		name = vmi.StartRevision(o.VM.UID, v.RevisionGeneration())
 	}
 	for _, r := range o.Revisions {
 		if r.Name == name {
@@ -92,31 +92,60 @@ func startedFrom(r *appsv1.ControllerRevision) (vmi.VirtualMachineSpec, bool) {
 // sameTemplate says that the VMI has the template that the VM has now, or will have as
 // soon as its links follow.
 func sameTemplate(o Observed, v *vmi.VirtualMachineInstance) bool {
-	if isCurrent(o, running(o, v)) {
+	if isCurrent(o, v, running(o, v)) {
 		return true
 	}
 	was, is, ok := templates(o, v)
 	return ok && equality.Semantic.DeepEqual(withoutLinks(was), withoutLinks(is))
 }
 
-// isCurrent says that the revision is of the VM's generation, and so holds its spec.
-func isCurrent(o Observed, r *appsv1.ControllerRevision) bool {
-	return r != nil && r.Revision == o.VM.Generation && o.VM.Spec.Template != nil
+// isCurrent says that the revision that the VMI was started from, or the VMI, is of the VM's
+// generation, and so has its template.
+func isCurrent(o Observed, v *vmi.VirtualMachineInstance, r *appsv1.ControllerRevision) bool {
+	return r != nil && (r.Revision == o.VM.Generation || vmi.StartGeneration(v) == o.VM.Generation) && o.VM.Spec.Template != nil
 }
 
-// Compared is the revision whose content the decision compares with the VM's spec: that
-// which the VMI was started from, if the VM has another generation now. Nil: none, and the
-// Revisions may be without their Data.
+// Compared is the revision whose content the decision compares with the VM's spec, if the VM
+// has another generation now: that which the VMI was started from, or without a VMI that
+// which the next may be started from again. Nil: none, and the Revisions may be without
+// their Data.
 func (o Observed) Compared() *appsv1.ControllerRevision {
 	v := o.own()
 	if v == nil {
+		if r := newest(o); r != nil && r.Revision != o.VM.Generation && want(o, pending(o)) == start {
+			return r
+		}
 		return nil
 	}
 	r := running(o, v)
-	if r == nil || isCurrent(o, r) {
+	if r == nil || isCurrent(o, v, r) {
 		return nil
 	}
 	return r
+}
+
+// newest is the VM's revision of the highest generation. Nil: it has none.
+func newest(o Observed) *appsv1.ControllerRevision {
+	var last *appsv1.ControllerRevision
+	for _, r := range o.Revisions {
+		if r.DeletionTimestamp == nil && metav1.IsControlledBy(r, o.VM) && (last == nil || r.Revision > last.Revision) {
+			last = r
+		}
+	}
+	return last
+}
+
+// kept is the revision that holds the VM's spec already: as of a VM that was stopped and
+// started again without another change. Nil: there is none.
+func kept(o Observed) *appsv1.ControllerRevision {
+	r := newest(o)
+	if r == nil || r.Revision == o.VM.Generation {
+		return r
+	}
+	if s, ok := startedFrom(r); ok && equality.Semantic.DeepEqual(s, o.VM.Spec) {
+		return r
+	}
+	return nil
 }
 
 // templates are the template that the VMI was started from and the one that the VM has

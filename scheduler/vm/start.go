@@ -35,6 +35,7 @@ func Instance(v *vmi.VirtualMachine, p defaults.Profile, among []network.Binding
 	if out.Annotations == nil {
 		out.Annotations = map[string]string{}
 	}
+	delete(out.Annotations, vmi.StartRevisionAnnotation) // of another VM, that a user copied
 	out.Annotations[vmi.VMGenerationAnnotation] = strconv.FormatInt(v.Generation, 10)
 	return out
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,11 +20,39 @@ import (
 var own = []vmi.ConditionType{vmi.ConditionReady, vmi.ConditionFailure, vmi.ConditionRestartRequired, vmi.ConditionManualRecoveryRequired}
 
 // write is the plan that makes the status say what is observed and what is next. It
-// is empty if the status says so already.
+// is empty if the status says so already, or if all it would say is that a VMI starts that
+// may run in a moment.
 func write(o Observed, n next) scheduler.Plan {
 	v := o.VM.DeepCopy()
 	describe(o, n, &v.Status)
-	return written(o, v)
+	p := written(o, v)
+	if left := starts(o, &v.Status); left > 0 && len(p.Actions) > 0 {
+		return scheduler.Plan{Recheck: left}
+	}
+	return p
+}
+
+// startTime is how long after its creation nothing is written of a VMI that starts: most
+// guests run by then. Times of creation are in whole seconds.
+const startTime = 2 * time.Second
+
+// starts is how long nothing is written yet if the status is to become s. 0: it is written
+// at once, as it says more than that a VMI starts, or has what a later decision needs: a
+// strategy or a request by which the VM starts once, and the count of failed starts.
+func starts(o Observed, s *vmi.VirtualMachineStatus) time.Duration {
+	was := &o.VM.Status
+	again := o.VM.Spec.Strategy() == vmi.RunAlways || o.VM.Spec.Strategy() == vmi.RunOnce
+	detailed := slices.ContainsFunc(was.StateChangeRequests, func(r vmi.StateChangeRequest) bool { return len(r.Data) > 0 })
+	if s.PrintableStatus != vmi.StatusStarting || was.Ready || !again || detailed ||
+		!equality.Semantic.DeepEqual(s.StartFailure, was.StartFailure) ||
+		!equality.Semantic.DeepEqual(s.Condition(vmi.ConditionFailure), was.Condition(vmi.ConditionFailure)) {
+		return 0
+	}
+	created := o.Now
+	if v := o.own(); v != nil {
+		created = v.CreationTimestamp.Time
+	}
+	return max(0, created.Add(startTime).Sub(o.Now))
 }
 
 // written is the plan that writes the status of v, with an event if a failure is new.
@@ -185,7 +213,7 @@ func restart(o Observed, s *vmi.VirtualMachineStatus, now metav1.Time) {
 		s.RemoveCondition(vmi.ConditionRestartRequired)
 		return
 	}
-	if isCurrent(o, running(o, i)) {
+	if isCurrent(o, i, running(o, i)) {
 		s.RemoveCondition(vmi.ConditionRestartRequired)
 		return
 	}
@@ -216,8 +244,4 @@ func namedFields(paths []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(paths[:mostChanged], ", "), more)
 	}
 	return strings.Join(paths, ", ")
-}
-
-func named(name string) func(*appsv1.ControllerRevision) bool {
-	return func(r *appsv1.ControllerRevision) bool { return r.Name == name }
 }

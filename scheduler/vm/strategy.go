@@ -54,8 +54,12 @@ func want(o Observed, requests []vmi.StateChangeRequest) intent {
 	return keep
 }
 
-// renewed says that the run strategy has changed since it was last acted upon.
-func renewed(o Observed) bool { return o.VM.Status.RunStrategy != o.VM.Spec.Strategy() }
+// renewed says that the run strategy has changed since it was last acted upon. It was if
+// the VMI is of the spec's generation, also if the status does not say so yet.
+func renewed(o Observed) bool {
+	v := o.own()
+	return o.VM.Status.RunStrategy != o.VM.Spec.Strategy() && (v == nil || vmi.StartGeneration(v) != o.VM.Generation)
+}
 
 // first is the only request that counts, or "".
 func first(requests []vmi.StateChangeRequest) vmi.StateChange {

@@ -51,10 +51,7 @@ func (w *world) observe() vm.Observed {
 // step decides and does at most so many of the actions; it returns how many there
 // were.
 func (w *world) step(most int) int {
-	if w.vm == nil {
-		return 0
-	}
-	actions := vm.Decide(w.observe()).Actions
+	actions := w.decide().Actions
 	for i, a := range actions {
 		if i == most || !w.do(a) {
 			break
@@ -73,8 +70,9 @@ func (w *world) do(a scheduler.Action) bool {
 		}
 		w.made++
 		w.vmi = a.Instance.DeepCopy()
+		w.vmi.CreationTimestamp = metav1.NewTime(w.now.Truncate(time.Second))
 		w.vmi.UID = types.UID(string(rune('a'+w.made%26)) + "-uid")
-		require.NotNil(w.t, w.revision(w.vm.Generation), "a VMI is made after its revision")
+		require.NotNil(w.t, w.revision(w.vmi.RevisionGeneration()), "a VMI is made after its revision")
 	case scheduler.DeleteInstance:
 		w.writes = append(w.writes, "delete vmi")
 		if w.vmi != nil && w.vmi.UID == a.Instance.UID && w.vmi.DeletionTimestamp == nil {
@@ -131,15 +129,34 @@ func (w *world) revision(generation int64) *appsv1.ControllerRevision {
 	return nil
 }
 
-// settle decides until there is nothing to do.
+// settle decides until there is nothing to do, also in the next seconds.
 func (w *world) settle() {
 	w.t.Helper()
+	w.settleWithin(2 * time.Second)
+}
+
+// settleWithin decides until there is nothing to do for so long.
+func (w *world) settleWithin(d time.Duration) {
+	w.t.Helper()
 	for range 20 {
-		if w.step(100) == 0 {
+		switch p := w.decide(); {
+		case len(p.Actions) > 0:
+			w.step(100)
+		case p.Recheck == 0 || p.Recheck > d:
 			return
+		default:
+			w.now = w.now.Add(p.Recheck)
 		}
 	}
 	w.t.Fatalf("does not settle: %v", w.writes)
+}
+
+// decide is what is to be done now.
+func (w *world) decide() scheduler.Plan {
+	if w.vm == nil {
+		return scheduler.Plan{}
+	}
+	return vm.Decide(w.observe())
 }
 
 // edit is what a user does to the spec.
@@ -161,7 +178,9 @@ func (w *world) request(a vmi.StateChange, data map[string]string) {
 func (w *world) phase(p vmi.Phase) {
 	s := &w.vmi.Status
 	s.SetPhase(p, metav1.NewTime(w.now))
-	s.VirtualMachineRevisionName = "revision-start-vm-vm-uid-" + w.vmi.Annotations[vmi.VMGenerationAnnotation]
+	if s.VirtualMachineRevisionName == "" {
+		s.VirtualMachineRevisionName = vmi.StartRevision("vm-uid", w.vmi.RevisionGeneration())
+	}
 	c := vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning, Message: string(p)}
 	if p == vmi.PhaseRunning {
 		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "", ""
@@ -177,15 +196,28 @@ func (w *world) run() {
 	}
 }
 
+// quick is the way of a VMI that runs within a second.
+func (w *world) quick() {
+	for _, p := range []vmi.Phase{vmi.PhaseScheduling, vmi.PhaseScheduled, vmi.PhaseRunning} {
+		w.phase(p)
+		w.settleWithin(0)
+	}
+}
+
 // gone is the end of a VMI that is deleted.
 func (w *world) gone() {
+	w.t.Helper()
+	w.goneWithin(2 * time.Second)
+}
+
+func (w *world) goneWithin(d time.Duration) {
 	w.t.Helper()
 	require.NotNil(w.t, w.vmi)
 	require.NotNil(w.t, w.vmi.DeletionTimestamp, "the VMI is deleted")
 	if !w.vmi.Status.Phase.Final() {
 		w.phase(vmi.PhaseSucceeded)
-		w.settle()
+		w.settleWithin(d)
 	}
 	w.vmi = nil
-	w.settle()
+	w.settleWithin(d)
 }
