@@ -42,7 +42,7 @@ type component struct {
 
 // newController starts a virt-controller that sees the namespace only, and is installed in
 // it. Its requests get the fault.
-func newController(ctx context.Context, namespace, node string, p point) (*component, error) {
+func newController(ctx context.Context, namespace, node string, p Point) (*component, error) {
 	c := &component{name: "virt-controller", namespace: namespace, token: world.token}
 	c.command = c.controllerCommand
 	if err := install(ctx, namespace, node); err != nil {
@@ -52,7 +52,7 @@ func newController(ctx context.Context, namespace, node string, p point) (*compo
 }
 
 // start starts the process. Its questions about all namespaces are answered for one, if that is named.
-func (c *component) start(p point, confine string) (err error) {
+func (c *component) start(p Point, confine string) (err error) {
 	c.dir = filepath.Join(world.dir, c.namespace+"-"+c.name)
 	if err := os.Mkdir(c.dir, 0o711); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (c *component) start(p point, confine string) (err error) {
 		return err
 	}
 	c.proxy, err = NewProxy(ProxyConfig{Server: world.server, Transport: world.toward, Namespace: confine,
-		Certificate: world.shown, Overdue: world.overdue, Kind: p.kind, Step: p.step, Process: c})
+		Certificate: world.shown, Overdue: world.overdue, Kind: p.Kind, Step: p.Step, Process: c})
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,9 @@ const (
 	// Replaced: the component is stopped before the write reaches the API server, for so
 	// long that another one has taken the lead; then the write arrives, and the component goes on.
 	Replaced Kind = "replaced"
+	// OutOfMemory: the kernel kills the processes of a launcher's pod for lack of memory, at a
+	// state of its VMI and not at a request. Killed and Stopped are also of such states.
+	OutOfMemory Kind = "out-of-memory"
 )
 
 // How long faults last.
@@ -62,17 +65,19 @@ const (
 	stoppedFor     = 3 * time.Second
 )
 
-// Kinds are all of them. Frozen is for components that have launchers, and Replaced for
-// those that have a leader.
+// Kinds are all of them. Frozen is for components that have launchers, Replaced for those
+// that have a leader, and OutOfMemory for launchers.
 var Kinds = []Kind{
 	Refused, Unavailable, Lost, Conflict, Throttled, Expired, Delayed, Webhook, Token, Certificate, Stale,
-	Killed, KilledAfter, Stopped, Frozen, Replaced,
+	Killed, KilledAfter, Stopped, Frozen, Replaced, OutOfMemory,
 }
 
 // At reports whether the fault can be injected at the step.
 func (k Kind) At(s Step) bool {
 	lease := strings.HasSuffix(s.Name, " leases")
 	switch k {
+	case OutOfMemory:
+		return false // it is none of requests
 	case Webhook:
 		return s.is(review)
 	case Expired:

@@ -20,15 +20,15 @@ type scene struct {
 }
 
 // newScene starts what a point needs. It is ended also after an error.
-func newScene(ctx context.Context, namespace string, p point) (s scene, err error) {
-	if p.component == "virt-controller" {
+func newScene(ctx context.Context, namespace string, p Point) (s scene, err error) {
+	if p.Component == "virt-controller" {
 		s.controller, err = newController(ctx, namespace, "n1", p)
 		s.tried = s.controller
 	} else {
 		if err := makeNode(ctx, namespace); err != nil {
 			return s, err
 		}
-		if s.controller, err = newController(ctx, namespace, namespace, point{}); err != nil {
+		if s.controller, err = newController(ctx, namespace, namespace, Point{}); err != nil {
 			return s, err
 		}
 		s.handler, s.kubelet, err = newHandler(ctx, namespace, p)
@@ -41,7 +41,7 @@ func newScene(ctx context.Context, namespace string, p point) (s scene, err erro
 }
 
 // newHandler starts the virt-handler of the node that has the name of the namespace.
-func newHandler(ctx context.Context, namespace string, p point) (*component, *kubelet, error) {
+func newHandler(ctx context.Context, namespace string, p Point) (*component, *kubelet, error) {
 	pods := world.kube.CoreV1().Pods(home)
 	pod, err := pods.Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "virt-handler-" + namespace},

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/internal/testenv"
 )
@@ -36,18 +34,9 @@ var (
 	record  = flag.Bool("update", false, "write the steps into testdata")
 )
 
-// point is one fault, at one step.
-type point struct {
-	component string
-	kind      Kind
-	step      Step
-}
-
-func (p point) String() string { return fmt.Sprintf("%s: %s at %s", p.component, p.kind, p.step) }
-
 // repeat is the command that tries a point again.
-func (p point) repeat() string {
-	return fmt.Sprintf("go -C e2e test -count=1 -run '^TestPoints$' ./fault -component %s -kind %s -step '%s'", p.component, p.kind, p.step)
+func repeat(p Point) string {
+	return p.Repeat("-run '^TestPoints$' ./fault")
 }
 
 // components are those that are tried.
@@ -63,7 +52,7 @@ type outcome struct {
 }
 
 // run runs the trace in a namespace of its own, with a fault or none.
-func run(ctx context.Context, namespace string, p point) (o outcome) {
+func run(ctx context.Context, namespace string, p Point) (o outcome) {
 	began := time.Now()
 	defer func() { o.took = time.Since(began) }()
 	s, err := newScene(ctx, namespace, p)
@@ -73,7 +62,7 @@ func run(ctx context.Context, namespace string, p point) (o outcome) {
 		return o
 	}
 	c := s.tried
-	u := &user{namespace: namespace, shots: map[string]shot{}, want: world.want[p.component]}
+	u := &user{namespace: namespace, shots: map[string]shot{}, want: world.want[p.Component]}
 	if err = s.awaitReady(ctx); err == nil {
 		err = trace(ctx, u)
 	}
@@ -112,7 +101,7 @@ func steps(t *testing.T, component string) []Step {
 	counts := map[string]int{}
 	var all []outcome
 	for i := range 2 {
-		o := run(t.Context(), fmt.Sprintf("%s-%s-%d", prefix, component, i), point{component: component})
+		o := run(t.Context(), fmt.Sprintf("%s-%s-%d", prefix, component, i), Point{Component: component})
 		require.NoError(t, o.err)
 		if i == 0 {
 			world.want[component] = o.shots
@@ -128,7 +117,7 @@ func steps(t *testing.T, component string) []Step {
 			counts[name] = n
 		}
 	}
-	requireSteps(t, component, counts)
+	require.NoError(t, Minimum(filepath.Join("testdata", component+".yaml"), counts, *record))
 	var out []Step
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		for i := range counts[name] {
@@ -138,54 +127,14 @@ func steps(t *testing.T, component string) []Step {
 	return out
 }
 
-// requireSteps requires that there are no fewer steps than last time.
-func requireSteps(t *testing.T, component string, counts map[string]int) {
-	t.Helper()
-	file := filepath.Join("testdata", component+".yaml")
-	if *record {
-		out, err := yaml.Marshal(counts)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(file, out, 0o644))
-	}
-	data, err := os.ReadFile(file)
-	require.NoError(t, err)
-	known := map[string]int{}
-	require.NoError(t, yaml.UnmarshalStrict(data, &known))
-	for name, n := range known {
-		require.GreaterOrEqual(t, counts[name], n, "steps of the name %s; after a change of what is done, run the test with -update", name)
-	}
-}
-
 // all are the points of the steps of a component.
-func all(component string, steps []Step) []point {
-	var out []point
+func all(component string, steps []Step) []Point {
+	var out []Point
 	for _, k := range Kinds {
 		for _, s := range steps {
 			if k.At(s) && k != map[string]Kind{"virt-controller": Frozen, "virt-handler": Replaced}[component] {
-				out = append(out, point{component, k, s})
+				out = append(out, Point{component, k, s})
 			}
-		}
-	}
-	return out
-}
-
-// choose takes so many points, by the seed, of each kind as many.
-func choose(from []point, n int) []point {
-	r := rand.New(rand.NewPCG(*seed, 0))
-	byKind := map[Kind][]point{}
-	for _, i := range r.Perm(len(from)) {
-		byKind[from[i].kind] = append(byKind[from[i].kind], from[i])
-	}
-	var out []point
-	for i := 0; len(out) < n; i++ {
-		before := len(out)
-		for _, k := range Kinds {
-			if i < len(byKind[k]) && len(out) < n {
-				out = append(out, byKind[k][i])
-			}
-		}
-		if len(out) == before {
-			break
 		}
 	}
 	return out
@@ -204,10 +153,10 @@ func TestPoints(t *testing.T) {
 // sweep runs the points of a component.
 func sweep(t *testing.T, component string) {
 	t.Helper()
-	var chosen []point
+	var chosen []Point
 	possible := steps(t, component)
 	for _, p := range all(component, possible) {
-		if (*kind == "" || slices.Contains(strings.Split(*kind, ","), string(p.kind))) && (*step == "" || p.step.String() == *step) {
+		if (*kind == "" || slices.Contains(strings.Split(*kind, ","), string(p.Kind))) && (*step == "" || p.Step.String() == *step) {
 			chosen = append(chosen, p)
 		}
 	}
@@ -215,7 +164,7 @@ func sweep(t *testing.T, component string) {
 	if !*whole && *step == "" {
 		n = *points
 	}
-	chosen = choose(chosen, n) // by turns of the kinds, so that it is known of all while it runs
+	chosen = Choose(chosen, n, *seed) // by turns of the kinds, so that it is known of all while it runs
 	t.Logf("%s: %d points", component, len(chosen))
 	require.NotEmpty(t, chosen, "no step is so")
 	var mu sync.Mutex
@@ -236,12 +185,12 @@ func sweep(t *testing.T, component string) {
 			longest = max(longest, o.took)
 			switch {
 			case o.err != nil:
-				t.Errorf("%s: %v\n\nseed %d; to repeat it:\n  %s", p, o.err, *seed, p.repeat())
+				t.Errorf("%s: %v\n\nseed %d; to repeat it:\n  %s", p, o.err, *seed, repeat(p))
 			case !o.hit:
-				missed[p.kind]++
+				missed[p.Kind]++
 				t.Logf("%s: there was no such step", p)
 			default:
-				done[p.kind]++
+				done[p.Kind]++
 			}
 			if i%50 == 49 {
 				t.Logf("%s: after %s, %d points were begun; survived: %v", component, time.Since(began).Round(time.Second), i+1, done)

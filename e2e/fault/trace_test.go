@@ -272,18 +272,6 @@ func without(v any) any {
 	return v
 }
 
-// legal are the phases that may follow each phase of a VMI. One whose pod runs before its
-// phase was written is Scheduled at once, and a pod that its node refuses is made again.
-var legal = map[vmi.Phase][]vmi.Phase{
-	vmi.PhaseUnset:      {vmi.PhasePending, vmi.PhaseScheduling, vmi.PhaseScheduled, vmi.PhaseFailed},
-	vmi.PhasePending:    {vmi.PhaseScheduling, vmi.PhaseScheduled, vmi.PhaseFailed},
-	vmi.PhaseScheduling: {vmi.PhaseScheduled, vmi.PhasePending, vmi.PhaseFailed},
-	vmi.PhaseScheduled:  {vmi.PhaseRunning, vmi.PhaseSucceeded, vmi.PhaseFailed},
-	vmi.PhaseRunning:    {vmi.PhaseSucceeded, vmi.PhaseFailed},
-	vmi.PhaseSucceeded:  {},
-	vmi.PhaseFailed:     {},
-}
-
 // oracle says what of a history is wrong: each VMI has legal phases, and everything was
 // made as often as without a fault.
 func oracle(lives []life) error {
@@ -295,10 +283,8 @@ func oracle(lives []life) error {
 		if len(l.pods) > 1 {
 			errs = append(errs, fmt.Errorf("%s had %d pods", what, len(l.pods)))
 		}
-		for i := 1; i < len(l.phases); i++ {
-			if !slices.Contains(legal[l.phases[i-1]], l.phases[i]) {
-				errs = append(errs, fmt.Errorf("%s: phase %q follows %q", what, l.phases[i], l.phases[i-1]))
-			}
+		if err := Phases(l.phases); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", what, err))
 		}
 		if !l.gone {
 			errs = append(errs, fmt.Errorf("%s is still there", what))
