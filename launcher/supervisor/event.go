@@ -51,6 +51,16 @@ func (s *Supervisor) disconnected() {
 	s.facts.change(func(f *facts) { f.session = launcher.Session{LostAt: time.Now()} })
 }
 
+// unanswered notes that the daemon has not answered since the time.
+func (s *Supervisor) unanswered(since time.Time) {
+	s.facts.change(func(f *facts) { f.session = launcher.Session{LostAt: since} })
+}
+
+// answered notes that the daemon answers again.
+func (s *Supervisor) answered() {
+	s.facts.change(func(f *facts) { f.session = launcher.Session{} })
+}
+
 // replaceDaemon ends a daemon that does not answer. The guest goes on, and the next
 // daemon takes its domain over.
 func (s *Supervisor) replaceDaemon() {

@@ -22,6 +22,10 @@ type session struct {
 	down func()
 	// event is called for every event, in order.
 	event func(libvirt.Event)
+	// late is called when the daemon has not answered at once, with the time since when it was
+	// asked, and answered when it has then.
+	late     func(since time.Time)
+	answered func()
 	// hung is called when the daemon has not answered for longer than answers.
 	hung func()
 	// answers is how long the daemon may take to answer. 0: a minute.
@@ -102,10 +106,13 @@ func (s *session) once(ctx context.Context) (err error) {
 	if !late.Stop() {
 		return fmt.Errorf("the daemon did not answer all within %s: %w", s.answers, context.DeadlineExceeded)
 	}
-	go s.watch(ctx, pulse)
+	var watch sync.WaitGroup
+	watch.Go(func() { s.watch(ctx, pulse.Ping) })
 	s.up(ctx, conn)
 	s.set(conn)
 	defer func() {
+		cancel()
+		watch.Wait() // what it says is about this session
 		s.unset()
 		s.silent = time.Now()
 	}()
@@ -126,24 +133,47 @@ func (s *session) once(ctx context.Context) (err error) {
 	}
 }
 
-// watch asks the daemon for an answer again and again, until the session ends. The
+const (
+	// asks is the time between two questions whether the daemon answers.
+	asks = 5 * time.Second
+	// atOnce is how long an answer takes at most from a daemon that works on a busy node.
+	atOnce = time.Second
+)
+
+// watch asks the daemon for an answer again and again, until the session ends. Its
 // connection is for this alone: the daemon works on a few calls of each at once, and
 // calls about a domain may all wait for a QEMU that hangs.
-func (s *session) watch(ctx context.Context, pulse *libvirt.Connection) {
+func (s *session) watch(ctx context.Context, ping func(context.Context) error) {
 	for {
 		select {
-		case <-time.After(s.answers / 2):
+		case <-time.After(min(asks, s.answers/2)):
 		case <-ctx.Done():
 			return
 		}
-		limited, cancel := context.WithTimeout(ctx, s.answers)
-		err := pulse.Ping(limited)
-		cancel()
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		if err := s.ask(ctx, ping); errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			s.hung()
 			return
 		}
 	}
+}
+
+// ask asks once.
+func (s *session) ask(ctx context.Context, ping func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.answers)
+	defer cancel()
+	asked, answer := time.Now(), make(chan error, 1)
+	go func() { answer <- ping(ctx) }()
+	select {
+	case err := <-answer:
+		return err
+	case <-time.After(atOnce):
+		s.late(asked)
+	}
+	err := <-answer
+	if err == nil {
+		s.answered()
+	}
+	return err
 }
 
 func (s *session) set(c *libvirt.Connection) {

@@ -1,7 +1,9 @@
 package supervisor
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -28,4 +30,43 @@ func TestADaemonThatDoesNotAnswerInTimeIsAnError(t *testing.T) {
 	s := &Supervisor{daemon: process.NewDaemon(process.Config{}), session: &session{ready: make(chan struct{})}}
 	_, err := s.connection(t.Context(), 0)
 	require.ErrorContains(t, err, "wait for the libvirt daemon: no answer within 0s, its last output is \"\"")
+}
+
+func TestADaemonThatStopsToAnswerIsSaidBeforeItIsReplaced(t *testing.T) {
+	const forever = time.Hour
+	for name, tt := range map[string]struct {
+		takes []time.Duration // of the answers
+		want  []string
+	}{
+		"one that answers at once": {[]time.Duration{0, 0, 500 * time.Millisecond}, nil},
+		"one that answers late":    {[]time.Duration{0, 20 * time.Second, 0}, []string{"11s: late since 10s", "30s: answered"}},
+		"one that hangs":           {[]time.Duration{0, forever}, []string{"11s: late since 10s", "1m10s: hung"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				var got []string
+				note := func(what string) { got = append(got, time.Since(began).String()+": "+what) }
+				s := &session{answers: time.Minute, hung: func() { note("hung") }, answered: func() { note("answered") },
+					late: func(since time.Time) { note("late since " + since.Sub(began).String()) }}
+				ctx, cancel := context.WithCancel(t.Context())
+				asked := 0
+				s.watch(ctx, func(ctx context.Context) error {
+					if asked == len(tt.takes) {
+						cancel()
+						return ctx.Err()
+					}
+					asked++
+					select {
+					case <-time.After(tt.takes[asked-1]):
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				})
+				cancel()
+				require.Equal(t, tt.want, got)
+			})
+		})
+	}
 }

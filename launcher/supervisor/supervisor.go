@@ -156,7 +156,7 @@ func New(c Config) (*Supervisor, error) {
 	s.daemon = process.NewDaemon(process.Config{Dir: daemonDir(c.Root), Reaper: r, Logger: c.Logger})
 	s.session = &session{
 		socket: s.daemon.Socket(), logger: c.Logger, ready: make(chan struct{}),
-		up: s.connected, down: s.disconnected, event: s.happened, hung: s.replaceDaemon,
+		up: s.connected, down: s.disconnected, event: s.happened, late: s.unanswered, answered: s.answered, hung: s.replaceDaemon,
 	}
 	s.agent = &agent{look: s.lookAtAgent, changed: make(chan struct{}, 1)}
 	s.credentials = &credentials{read: s.readCredentials, doubts: s.credentialDoubts, write: s.writeCredentials}
