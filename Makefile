@@ -87,8 +87,12 @@ test-repeat: ## Run the unit and edge tests again and again on a busy host (RUNS
 test-attacks: ## Repeat the attacks of the tests and the fuzz targets for hours (FUZZTIME=1m each, IN=folder)
 	@./hack/test-attacks $(IN)
 
+.PHONY: test-crashes
+test-crashes: ## Kill and stop launchers, libvirt daemons, containerd and kubelets at every state of a VMI (COMPONENT=name KIND=name: only these)
+	go -C e2e test -count=1 -timeout 12h -parallel 8 -v -run '^TestCrashes$$' . -whole -component '$(COMPONENT)' -kind '$(KIND)'
+
 .PHONY: test-faults
-test-faults: ## Inject each fault at every step of a trace; hours (COMPONENT=name KIND=name: only these)
+test-faults: $(if $(COMPONENT)$(KIND),,test-crashes) ## Inject each fault at every step of a trace; hours (COMPONENT=name KIND=name: only these)
 	go -C e2e test -count=1 -timeout 24h -v -run '^TestPoints$$' ./fault -whole -component '$(COMPONENT)' -kind '$(KIND)'
 
 .PHONY: test-proofs

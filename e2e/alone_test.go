@@ -23,6 +23,7 @@ var alone = []string{
 	"TestAGuestRunsOnWithoutItsRuntimeAndEndsWithItsNode",
 	"TestAGuestWhoseVMICannotBeDecodedRunsOn",
 	"TestAVMIStartsWhenThereIsRoomAgain",
+	"TestAVMIThatMakesRoomForAnotherPodSaysSo",
 	"TestAVMIWhoseNodeDoesNotRespondSaysSoAndEndsWhenItIsFenced",
 	"TestAVMIWhoseNodeHasNoHandlerSaysSo",
 	"TestAVMIWhoseNodeRestartsSaysSo",

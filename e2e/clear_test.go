@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -85,7 +87,7 @@ func TestAVMIStartsWhenThereIsRoomAgain(t *testing.T) {
 	// One pod for each node takes a resource that only one VMI's pod can
 	// have: all memory but 100 MiB.
 	for _, n := range world.cluster.NodeNames() {
-		s.occupy(n)
+		s.occupy(n, "")
 	}
 	v := s.create(guest("waiting", cloudConfig("hostname: waiting")))
 	s.awaitFalse(v, vmi.ConditionPodScheduled)
@@ -94,9 +96,9 @@ func TestAVMIStartsWhenThereIsRoomAgain(t *testing.T) {
 	require.Nil(t, v.Status.Condition(vmi.ConditionPodScheduled))
 }
 
-// occupy starts a pod that takes what memory is free on the node, but for 100
-// MiB.
-func (s space) occupy(node string) {
+// occupy starts a pod of the priority class that takes what memory is free on the node, but for
+// 100 MiB.
+func (s space) occupy(node, class string) {
 	s.t.Helper()
 	n, err := world.kube.CoreV1().Nodes().Get(s.t.Context(), node, metav1.GetOptions{})
 	require.NoError(s.t, err)
@@ -112,21 +114,57 @@ func (s space) occupy(node string) {
 		}
 	}
 	free.Sub(resource.MustParse("100Mi"))
-	yes, no, user := true, false, int64(1000)
-	p, err := world.kube.CoreV1().Pods(s.name).Create(s.t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "occupier-", Labels: map[string]string{"app": "occupier"}},
+	s.sleeper("occupier", class, free, func(p *corev1.PodSpec) { p.NodeName = node })
+}
+
+// sleeper starts a pod of the priority class that asks for memory, and waits until it runs.
+func (s space) sleeper(app, class string, memory resource.Quantity, change func(*corev1.PodSpec)) {
+	s.t.Helper()
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: app + "-", Labels: map[string]string{"app": app}},
 		Spec: corev1.PodSpec{
-			NodeName: node, TerminationGracePeriodSeconds: new(int64),
-			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &user, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			PriorityClassName: class, TerminationGracePeriodSeconds: new(int64),
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), RunAsUser: new(int64(1000)), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{
 				Name: "sleep", Image: images.Reference("tools"), ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sleep", "3600"},
-				Resources:       corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: free}},
-				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+				Resources:       corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: memory}},
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 			}},
 		},
-	}, metav1.CreateOptions{})
+	}
+	change(&p.Spec)
+	p, err := world.kube.CoreV1().Pods(s.name).Create(s.t.Context(), p, metav1.CreateOptions{})
 	require.NoError(s.t, err)
 	s.kubectl("wait", "--for=condition=Ready", "pod/"+p.Name, "--timeout=60s")
+}
+
+// A pod of a higher priority takes the room of a VMI on a full node.
+func TestAVMIThatMakesRoomForAnotherPodSaysSo(t *testing.T) {
+	s := newSpace(t)
+	class, err := world.kube.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}, Value: 1000}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, world.kube.SchedulingV1().PriorityClasses().Delete(context.Background(), class.Name, metav1.DeleteOptions{}))
+	})
+	v := idle("moves")
+	onNode("n2")(v)
+	v = s.create(v)
+	s.awaitPhase("moves", vmi.PhaseRunning)
+	n := s.traces(v)
+	s.occupy("n2", class.Name)
+	s.sleeper("preemptor", class.Name, resource.MustParse("120Mi"), func(p *corev1.PodSpec) {
+		p.NodeSelector = map[string]string{corev1.LabelHostname: "n2"}
+	})
+	v = s.awaitFailed("moves") // its guest does not power off
+	require.Equal(t, "Preempted", v.Status.Reason)
+	c := v.Status.Condition(vmi.ConditionReady)
+	require.Equal(t, vmi.ReasonGuestNotRunning, c.Reason)
+	require.Equal(t, corev1.ConditionTrue, v.Status.Condition(vmi.ConditionDisruptionTarget).Status)
+	s.awaitEvent(v, "Stopped")
+	n.awaitNone()
+	s.delete("moves")
+	s.awaitGone(v)
 }
 
 // awaitFalse waits until the VMI has the condition and it is False.

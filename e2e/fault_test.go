@@ -3,7 +3,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,6 +81,37 @@ func TestALauncherThatHangsBeforeItsGuestRunsIsSaidAndEndsFailed(t *testing.T) {
 	})
 	require.Equal(t, "LauncherUnresponsive", v.Status.Reason)
 	s.delete("hung")
+	s.awaitGone(v)
+}
+
+func TestALibvirtDaemonThatHangsFromItsStartIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.endTurn() // nothing boots
+	first := make(chan process, 1)
+	end := watched().each(func(all []process) {
+		for _, l := range all {
+			if l.role() != "virt-launcher" || !slices.Contains(l.args, s.name) {
+				continue
+			}
+			for _, d := range all {
+				if d.pod == l.pod && d.role() == "libvirtd" && len(first) == 0 {
+					signal(syscall.SIGSTOP, d.pid)
+					first <- d
+				}
+			}
+		}
+	})
+	defer end()
+	v := s.create(idle("hangs"))
+	s.awaitCondition("hangs", soon, vmi.ConditionSynchronized, metav1.ConditionFalse, "LibvirtUnavailable")
+	require.Equal(t, vmi.PhaseScheduled, s.get("hangs").Status.Phase)
+	s.awaitEvent(v, "SyncFailed")
+	s.awaitPhase("hangs", vmi.PhaseRunning)
+	s.awaitReady("hangs", soon, metav1.ConditionTrue, "")
+	require.Nil(t, s.get("hangs").Status.Condition(vmi.ConditionSynchronized))
+	require.False(t, (<-first).alive(), "the daemon was replaced")
+	s.delete("hangs")
 	s.awaitGone(v)
 }
 

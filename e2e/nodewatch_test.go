@@ -1,0 +1,318 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/e2e/cluster/plan"
+)
+
+// process is a process of a pod on one of the nodes, as this host sees it.
+type process struct {
+	pid int
+	// began is when it began, in ticks: with the number it names the process for ever.
+	began string
+	node  string
+	pod   types.UID
+	args  []string
+	found time.Time
+}
+
+// role is what the process is in the pod: "sandbox", a program of a launcher, "QEMU", or
+// nothing that is looked for.
+func (p process) role() string {
+	if len(p.args) == 0 {
+		return ""
+	}
+	switch name := filepath.Base(p.args[0]); {
+	case name == "pause":
+		return "sandbox"
+	case name == "virt-launcher" && slices.Contains(p.args, "--name"):
+		return "virt-launcher"
+	case name == "libvirtd":
+		return "libvirtd"
+	case strings.HasPrefix(name, "qemu-system-") && p.guest() != "":
+		return "QEMU"
+	}
+	return ""
+}
+
+// guest is the name of the guest of a QEMU: the namespace and the name of the VMI.
+func (p process) guest() string {
+	for _, a := range p.args {
+		if rest, ok := strings.CutPrefix(a, "guest="); ok {
+			name, _, _ := strings.Cut(rest, ",")
+			return name
+		}
+	}
+	return ""
+}
+
+// nodeWatch looks at the processes of the nodes all the time, and notes when a guest has two
+// QEMUs, or a claim two writers.
+type nodeWatch struct {
+	group *regexp.Regexp // of a process in a pod
+
+	mu    sync.Mutex
+	now   map[int]process
+	looks map[int]func([]process)
+	next  int
+	count int
+	// longest is the longest time between two looks.
+	longest time.Duration
+	// wrong is what must not be, by the guest.
+	wrong map[string]string
+}
+
+// watched is the watch of the nodes, which begins when it is first asked for.
+var watched = sync.OnceValue(func() *nodeWatch { return watchNodes(context.Background()) })
+
+// lookEvery is the time between two looks at the processes.
+const lookEvery = 15 * time.Millisecond
+
+// watchNodes looks until the context ends.
+func watchNodes(ctx context.Context) *nodeWatch {
+	w := &nodeWatch{
+		group: regexp.MustCompile(`/` + plan.Cgroup(clusterName) + `/([^/]+)/.*pod([0-9a-f-]{36})`),
+		now:   map[int]process{}, looks: map[int]func([]process){}, wrong: map[string]string{},
+	}
+	go func() {
+		for last := time.Now(); ctx.Err() == nil; time.Sleep(lookEvery) {
+			w.look()
+			w.mu.Lock()
+			w.count, w.longest = w.count+1, max(w.longest, time.Since(last))
+			w.mu.Unlock()
+			last = time.Now()
+		}
+	}()
+	return w
+}
+
+// each calls f with the processes of pods after each look, until end is called.
+func (w *nodeWatch) each(f func([]process)) (end func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.next++
+	n := w.next
+	w.looks[n] = f
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.looks, n)
+	}
+}
+
+// pods are the processes of pods at the last look.
+func (w *nodeWatch) pods() (all []process) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.now {
+		if p.pod != "" {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// said is how often was looked, and what was wrong with guests whose names begin so.
+func (w *nodeWatch) said(begin string) (count int, longest time.Duration, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for guest, what := range w.wrong {
+		if strings.HasPrefix(guest, begin) {
+			err = errors.Join(err, errors.New(what))
+		}
+	}
+	return w.count, w.longest, err
+}
+
+// settled reports whether a process does not become another one any more. One of a pod executes
+// its program at last; a libvirt daemon clones itself for QEMU. One of no pod was moved into its
+// group, if it ever is.
+func (p process) settled() bool {
+	if p.pod != "" {
+		return p.role() != "" && p.role() != "libvirtd"
+	}
+	return time.Since(p.found) > 5*time.Second
+}
+
+func (w *nodeWatch) look() {
+	w.mu.Lock()
+	old := w.now
+	w.mu.Unlock()
+	all, now := w.read(old), map[int]process{}
+	for _, p := range all {
+		now[p.pid] = p
+	}
+	pods := slices.DeleteFunc(all, func(p process) bool { return p.pod == "" })
+	wrong := w.judge(pods)
+	w.mu.Lock()
+	w.now = now
+	maps.Copy(w.wrong, wrong)
+	calls := slices.Collect(maps.Values(w.looks))
+	w.mu.Unlock()
+	for _, f := range calls {
+		f(pods)
+	}
+}
+
+// read reads the processes. What is known of old ones is not read again.
+func (w *nodeWatch) read(known map[int]process) (all []process) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		panic(err) // Linux has one
+	}
+	names, _ := dir.Readdirnames(-1)
+	_ = dir.Close()
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		p, ok := known[pid]
+		if !ok || !p.settled() {
+			if p, ok = w.process(pid, p.found); !ok {
+				continue
+			}
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// process reads one process. One that has ended is none, also while its parent does not know.
+func (w *nodeWatch) process(pid int, found time.Time) (p process, ok bool) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	began, state := statOf(pid)
+	if began == "" || state == "Z" {
+		return p, false
+	}
+	if found.IsZero() {
+		found = time.Now()
+	}
+	p = process{pid: pid, began: began, found: found}
+	text, _ := os.ReadFile(dir + "/cmdline")
+	if len(text) == 0 {
+		return p, true
+	}
+	p.args = strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+	groups, _ := os.ReadFile(dir + "/cgroup")
+	if m := w.group.FindSubmatch(groups); m != nil {
+		p.node, p.pod = string(m[1]), types.UID(m[2])
+	}
+	return p, true
+}
+
+// statOf is when a process began, in ticks, and its state.
+func statOf(pid int) (began, state string) {
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 20 {
+		return "", ""
+	}
+	return fields[19], fields[0]
+}
+
+// alive reports whether the process runs.
+func (p process) alive() bool {
+	began, state := statOf(p.pid)
+	return began == p.began && state != "Z" && state != "X"
+}
+
+// judge says what is wrong: two QEMUs of a guest, or two that can write to one file of a claim.
+func (w *nodeWatch) judge(pods []process) map[string]string {
+	wrong := map[string]string{}
+	guests, writers := map[string]process{}, map[string]process{}
+	for _, p := range pods {
+		if p.role() != "QEMU" {
+			continue
+		}
+		if first, ok := guests[p.guest()]; ok && first.alive() && p.alive() {
+			wrong[p.guest()] = fmt.Sprintf("guest %s has two QEMUs: of pod %s on %s, and of pod %s on %s", p.guest(), first.pod, first.node, p.pod, p.node)
+		}
+		guests[p.guest()] = p
+		for _, file := range p.writes() {
+			if first, ok := writers[file]; ok && first.alive() && p.alive() {
+				wrong[p.guest()] = fmt.Sprintf("a claim has two writers: guest %s of pod %s, and guest %s of pod %s", first.guest(), first.pod, p.guest(), p.pod)
+			}
+			writers[file] = p
+		}
+	}
+	return wrong
+}
+
+// writes are the files and devices of claims that the process has open for writing, by their
+// numbers.
+func (p process) writes() (files []string) {
+	dir := fmt.Sprintf("/proc/%d/fd/", p.pid)
+	all, _ := os.ReadDir(dir) // it may end meanwhile
+	for _, fd := range all {
+		path, err := os.Readlink(dir + fd.Name())
+		if err != nil || filepath.Base(path) != "disk.img" || strings.Contains(path, "ephemeral") {
+			continue
+		}
+		// The mode of the link says how the file is open.
+		info, err := os.Lstat(dir + fd.Name())
+		var stat unix.Stat_t
+		if err == nil && info.Mode()&0o200 != 0 && unix.Stat(dir+fd.Name(), &stat) == nil {
+			files = append(files, fmt.Sprintf("%d:%d", stat.Dev, stat.Ino))
+		}
+	}
+	return files
+}
+
+// program is the process of a program of a node, as this host sees it. 0: it does not run.
+func program(node, name string) int {
+	init, err := world.cluster.Node(node).PID()
+	if err != nil {
+		return 0
+	}
+	inside, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", init))
+	if err != nil {
+		return 0
+	}
+	all, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, file := range all {
+		comm, _ := os.ReadFile(file)
+		if strings.TrimSpace(string(comm)) != name {
+			continue
+		}
+		dir := filepath.Dir(file)
+		if ns, err := os.Readlink(dir + "/ns/pid"); err == nil && ns == inside {
+			pid, _ := strconv.Atoi(filepath.Base(dir))
+			return pid
+		}
+	}
+	return 0
+}
+
+// root is the root of the files of a node.
+func root(node string) string {
+	pid, err := world.cluster.Node(node).PID()
+	if err != nil {
+		return "/nonexistent"
+	}
+	return fmt.Sprintf("/proc/%d/root", pid)
+}
+
+// signal sends a signal to processes that may have ended.
+func signal(s syscall.Signal, pids ...int) {
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, s)
+	}
+}
