@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,8 +14,10 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -256,8 +259,8 @@ func (w *nodeWatch) judge(pods []process) map[string]string {
 	return wrong
 }
 
-// writes are the files and devices of claims that the process has open for writing, by their
-// numbers.
+// writes are the disks in file systems of claims that the process has open for writing, by the
+// numbers of their files.
 func (p process) writes() (files []string) {
 	dir := fmt.Sprintf("/proc/%d/fd/", p.pid)
 	all, _ := os.ReadDir(dir) // it may end meanwhile
@@ -315,4 +318,29 @@ func signal(s syscall.Signal, pids ...int) {
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, s)
 	}
+}
+
+func TestTwoQEMUsOfAGuestAndTwoWritersOfAClaimAreSeen(t *testing.T) {
+	t.Parallel()
+	disk := filepath.Join(t.TempDir(), "disk.img")
+	qemu := func(guest string, flag int) process {
+		f, err := os.OpenFile(disk, flag|os.O_CREATE, 0o600)
+		require.NoError(t, err)
+		c := exec.CommandContext(t.Context(), "sleep", "60")
+		c.Stdin = f
+		require.NoError(t, c.Start())
+		require.NoError(t, f.Close())
+		t.Cleanup(func() { _ = errors.Join(c.Process.Kill(), c.Wait()) })
+		began, _ := statOf(c.Process.Pid)
+		return process{pid: c.Process.Pid, began: began, args: []string{"/usr/bin/qemu-system-x86_64", "-name", "guest=" + guest + ",debug-threads=on"}}
+	}
+	a, b, reader := qemu("s_a", os.O_RDWR), qemu("s_b", os.O_RDWR), qemu("s_c", os.O_RDONLY)
+	var w nodeWatch
+	require.Empty(t, w.judge([]process{a, reader}))
+	require.Contains(t, w.judge([]process{a, b})["s_b"], "a claim has two writers")
+	again := reader
+	again.args = a.args
+	require.Contains(t, w.judge([]process{a, again})["s_a"], "guest s_a has two QEMUs")
+	b.began = "0" // it has ended, and its number was given to another one
+	require.Empty(t, w.judge([]process{a, b}))
 }
