@@ -97,7 +97,7 @@ func TestAFailedVMIWhoseLauncherHungIsCertainWhenNothingIsLeft(t *testing.T) {
 }
 
 // Nothing but the condition of virt-controller says that a pod was removed.
-// The launcher is told to end its guest then, and nothing but what is left on the node says
+// The launcher has to end its guest then, and nothing but what is left on the node says
 // when it has.
 func TestAGuestThatDidNotStartInAPodThatWasRemovedHoldsItsVolumesUntilNothingIsLeft(t *testing.T) {
 	t.Parallel()
