@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/podvisor/podvisor/e2e/simulate"
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
@@ -217,25 +218,11 @@ func (n *nodes) instance(ctx context.Context, v *vmi.VirtualMachineInstance) err
 	}
 	switch {
 	case v.Status.Phase == vmi.PhaseScheduled && v.DeletionTimestamp == nil:
-		return n.report(ctx, v, vmi.PhaseRunning)
+		return simulate.Report(ctx, n.mine, v, vmi.PhaseRunning)
 	case (v.Status.Phase == vmi.PhaseRunning || v.Status.Phase == vmi.PhaseScheduled) && v.DeletionTimestamp != nil && !n.stuck.Load():
-		return n.report(ctx, v, vmi.PhaseSucceeded)
+		return simulate.Report(ctx, n.mine, v, vmi.PhaseSucceeded)
 	}
 	return nil
-}
-
-// report is what the handler writes.
-func (n *nodes) report(ctx context.Context, v *vmi.VirtualMachineInstance, p vmi.Phase) error {
-	changed := v.DeepCopy()
-	now := metav1.Now()
-	changed.Status.SetPhase(p, now)
-	ready := vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}
-	if p != vmi.PhaseRunning {
-		ready.Status, ready.Reason = corev1.ConditionFalse, vmi.ReasonGuestNotRunning
-	}
-	changed.Status.SetCondition(ready, now)
-	_, err := client.WriteStatus(ctx, n.mine, v, changed)
-	return err
 }
 
 // ends writes the end of a guest.
@@ -246,7 +233,7 @@ func (n *nodes) ends(name string, p vmi.Phase) {
 		if err != nil {
 			return err
 		}
-		return n.report(n.s.t.Context(), v, p)
+		return simulate.Report(n.s.t.Context(), n.mine, v, p)
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
+	"github.com/podvisor/podvisor/e2e/simulate"
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -254,27 +255,13 @@ func (n *nodes) stepInstance(ctx context.Context, v *vmi.VirtualMachineInstance)
 	case n.kubelet(v.Namespace) != nil:
 		return nil
 	case phase == vmi.PhaseScheduled && v.DeletionTimestamp == nil:
-		return n.report(ctx, v, vmi.PhaseRunning)
+		return simulate.Report(ctx, n.mine.VirtualMachineInstances(v.Namespace), v, vmi.PhaseRunning)
 	case (phase == vmi.PhaseScheduled || phase == vmi.PhaseRunning) && v.DeletionTimestamp != nil:
-		return n.report(ctx, v, vmi.PhaseSucceeded)
+		return simulate.Report(ctx, n.mine.VirtualMachineInstances(v.Namespace), v, vmi.PhaseSucceeded)
 	case phase == vmi.PhaseSucceeded:
 		return n.complete(ctx, v)
 	}
 	return nil
-}
-
-// report is what the handler writes.
-func (n *nodes) report(ctx context.Context, v *vmi.VirtualMachineInstance, p vmi.Phase) error {
-	changed := v.DeepCopy()
-	now := metav1.Now()
-	changed.Status.SetPhase(p, now)
-	ready := vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}
-	if p != vmi.PhaseRunning {
-		ready.Status, ready.Reason = corev1.ConditionFalse, vmi.ReasonGuestNotRunning
-	}
-	changed.Status.SetCondition(ready, now)
-	_, err := client.WriteStatus(ctx, n.mine.VirtualMachineInstances(v.Namespace), v, changed)
-	return err
 }
 
 // complete ends the containers of a VMI's pods: its launcher has reported the end.
@@ -312,7 +299,7 @@ func (n *nodes) stepPod(ctx context.Context, p *corev1.Pod) error {
 	switch {
 	case p.DeletionTimestamp != nil, n.orphan(p):
 		if v := n.of(p); v != nil && p.DeletionTimestamp != nil && (v.Status.Phase == vmi.PhaseScheduled || v.Status.Phase == vmi.PhaseRunning) {
-			if err := n.report(ctx, v, vmi.PhaseSucceeded); err != nil {
+			if err := simulate.Report(ctx, n.mine.VirtualMachineInstances(v.Namespace), v, vmi.PhaseSucceeded); err != nil {
 				return err
 			}
 		}
