@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/transport"
 )
 
 // The rate of requests that a component may send. It is high, because the work
@@ -41,8 +42,19 @@ func Kubernetes(path, component string, reg prometheus.Registerer) (*rest.Config
 	if err != nil {
 		return nil, fmt.Errorf("configure the API client: %w", err)
 	}
+	rereadToken(cfg)
 	cfg.UserAgent = component
 	cfg.QPS, cfg.Burst = requestsPerSecond, requestsBurst
 	cfg.Wrap(CountRequests(reg))
 	return cfg, nil
+}
+
+// rereadToken makes clients of the configuration read the token of a file anew after it was
+// refused. By itself client-go reads it once a minute, for which nothing would work.
+func rereadToken(cfg *rest.Config) {
+	if cfg.BearerTokenFile == "" {
+		return
+	}
+	cfg.Wrap(transport.ResettableTokenSourceWrapTransport(transport.NewCachedFileTokenSource(cfg.BearerTokenFile)))
+	cfg.BearerToken, cfg.BearerTokenFile = "", ""
 }

@@ -6,10 +6,13 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -253,4 +256,37 @@ func TestOnlyKubernetesOwnKindsAreBinary(t *testing.T) {
 	require.Equal(t, "application/vnd.kubernetes.protobuf", b.ContentType)
 	require.Equal(t, "application/vnd.kubernetes.protobuf,application/json", b.AcceptContentTypes)
 	require.Empty(t, c.ContentType, "the configuration is shared")
+}
+
+func TestATokenThatIsRefusedIsReadAnew(t *testing.T) {
+	t.Parallel()
+	var valid atomic.Value
+	valid.Store("Bearer first")
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != valid.Load() {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	token := filepath.Join(dir, "token")
+	require.NoError(t, os.WriteFile(token, []byte("first\n"), 0o600))
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: c,
+contexts: [{name: c, context: {cluster: c, user: u}}], clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], users: [{name: u, user: {tokenFile: %q}}]}`, server.URL, token), 0o600))
+	cfg, err := Kubernetes(kubeconfig, "virt-test", prometheus.NewRegistry())
+	require.NoError(t, err)
+	c, err := rest.HTTPClientFor(cfg)
+	require.NoError(t, err)
+	get := func() int {
+		resp, err := c.Get(server.URL)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.StatusCode
+	}
+	require.Equal(t, http.StatusOK, get())
+	valid.Store("Bearer second")
+	require.NoError(t, os.WriteFile(token, []byte("second\n"), 0o600))
+	require.Equal(t, http.StatusUnauthorized, get(), "the token is kept")
+	require.Equal(t, http.StatusOK, get())
 }
