@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/podvisor/podvisor/internal/ops"
+	"github.com/podvisor/podvisor/internal/scheduler/leader"
 	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/pod"
@@ -50,29 +51,26 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	launcher, err := controller.Detect(ctx, pod.Launcher{Image: *image, FullImage: *full, AllowEmulation: *emulate}, *disks, api.kube.Discovery())
-	if err != nil {
-		return err
-	}
 	var serving *admission.Serving
-	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Dynamic: api.dynamic, Guests: api.guests, Launcher: launcher, Home: *namespace,
-		Settings: s.Settings, Guarded: func() bool { return serving.Guarded() }, Metrics: s.Metrics, Logger: s.Log})
-	if err != nil {
-		return err
-	}
-	if serving, err = admission.NewServing(admission.ServingConfig{Kube: api.answerKube, Namespace: *namespace, Changed: c.QueueAll, Logger: s.Log}); err != nil {
+	l := leader.New(leader.Config{
+		Launcher: pod.Launcher{Image: *image, FullImage: *full, AllowEmulation: *emulate}, ContainerDisks: *disks, Version: api.kube.Discovery(), Logger: s.Log,
+		Make: func(p pod.Launcher) (*controller.Controller, error) {
+			return controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Dynamic: api.dynamic, Guests: api.guests, Launcher: p, Home: *namespace,
+				Settings: s.Settings, Guarded: func() bool { return serving.Guarded() }, Metrics: s.Metrics, Logger: s.Log})
+		},
+		Lease: controller.Lease{Kube: api.lease, Namespace: *namespace, Name: "virt-controller", Identity: hostname(), Metrics: s.Metrics},
+	})
+	if serving, err = admission.NewServing(admission.ServingConfig{Kube: api.answerKube, Namespace: *namespace, Changed: l.QueueAll, Logger: s.Log}); err != nil {
 		return err
 	}
 	verbs, err := subresources(s, api)
 	if err != nil {
 		return err
 	}
-	reviews := admission.All{Settings: s.Settings, Kube: api.answerKube, VMIs: api.answerVMIs, Metadata: s.Metadata, Cached: c.Cached,
-		Launchers: launchers(api, c, *fields), Serving: serving, Namespace: *namespace, Logger: s.Log}
-	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, serving.Ready), Facts: s.Settings.Facts, Logger: s.Log,
+	reviews := admission.All{Settings: s.Settings, Kube: api.answerKube, VMIs: api.answerVMIs, Metadata: s.Metadata, Cached: l.Cached,
+		Launchers: launchers(api, l, *fields), Serving: serving, Namespace: *namespace, Logger: s.Log}
+	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(l.Ready, serving.Ready), Facts: s.Settings.Facts, Logger: s.Log,
 		Handlers: ops.Handlers(reviews.Handlers(), verbs.Handlers()), Certificate: serving.Certificate}
-	lease := controller.Lease{Kube: api.lease, Namespace: *namespace, Name: "virt-controller", Identity: hostname(), Metrics: s.Metrics}
-	return ops.Together(ctx, s.Settings.Run, serving.Run, verbs.Run,
-		func(ctx context.Context) error { return ops.Serve(ctx, e) },
-		func(ctx context.Context) error { return controller.Lead(ctx, lease, c.Run) })
+	return ops.Together(ctx, s.Settings.Run, serving.Run, verbs.Run, l.Run,
+		func(ctx context.Context) error { return ops.Serve(ctx, e) })
 }
