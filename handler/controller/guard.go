@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,8 +30,7 @@ const (
 	// It is well below the 40 s after which virt-controller writes of every VMI of the node
 	// that its handler is not ready.
 	strayLimit = 20 * time.Second
-	// mostAsked is how many launchers are asked at a time. Those that hang must not keep the
-	// guard from the API server until the node is fenced.
+	// mostAsked is how many launchers are asked at a time.
 	mostAsked = 64
 )
 
@@ -43,38 +41,43 @@ type disobeyed struct{ error }
 // guard keeps the handler from being ready until no guest runs on the node whose VMI does
 // not run in its pod: after the handler was started, and after the API server was away for
 // the node, which may have been fenced meanwhile. It ends such guests.
+//
+// Two loops do so. One asks the API server, the other the launchers, which tenants control:
+// those that hang must not keep the guard from the API server until the node is fenced.
 type guard struct {
 	*Controller
 	// reach asks the API server for as little as can be, every period.
 	reach  func(context.Context) error
 	period time.Duration
+	// wake is sent to when the launchers are to be asked at once.
+	wake chan struct{}
 
-	// unsure says that the launchers are to be compared with the VMIs.
-	unsure   bool
+	// failures are those of the loop that asks the API server.
 	failures int
-	// since is when the API server answered again. Zero: it does not answer.
-	since time.Time
-	// strays are the launchers that are to end.
+	// strays are the launchers that are to end, of the loop that asks them.
 	strays map[types.UID]*control.Client
-
-	// compared says that the launchers were compared with the VMIs since the start, and that
-	// those that are to end have ended, or had their time.
-	compared atomic.Bool
-	wake     chan struct{}
 
 	mu    sync.Mutex
 	fault error
 	// found are pods whose guests are to end, besides those that it finds.
 	found []types.UID
+	// unsure says that the launchers are to be compared with the VMIs.
+	unsure bool
+	// since is when the API server answered again. Zero: it does not answer.
+	since time.Time
+	// absences is how often it was away. A comparison that began before is void.
+	absences int
 }
 
 func newGuard(c *Controller) *guard {
-	return &guard{Controller: c, reach: c.reachAPI, period: reachPeriod, unsure: true, strays: map[types.UID]*control.Client{}, wake: make(chan struct{}, 1),
+	return &guard{Controller: c, reach: c.reachAPI, period: reachPeriod, wake: make(chan struct{}, 1), unsure: true, strays: map[types.UID]*control.Client{},
 		fault: errors.New("the guests on the node have not been compared with its VMIs yet")}
 }
 
-// reachAPI reads the one KubeVirt of the cluster, as it is now: an API server that answers by
-// its cache alone may be cut off itself, while the node is fenced by another.
+// reachAPI reads the one KubeVirt of the cluster. It names no version, so that the API server
+// must ask its store, as for the lease of the node: one that is cut off from its store would
+// answer from its cache while the node is being fenced. An API server that asks its store
+// for the version alone and answers from its cache (Kubernetes 1.31 and later) does so too.
 func (c *Controller) reachAPI(ctx context.Context) error {
 	_, err := c.config.Client.KubeVirts(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	return err
@@ -85,9 +88,14 @@ func (g *guard) end(pod types.UID) {
 	g.mu.Lock()
 	g.found = append(g.found, pod)
 	g.mu.Unlock()
+	g.hurry()
+}
+
+// hurry has the launchers asked at once.
+func (g *guard) hurry() {
 	select {
 	case g.wake <- struct{}{}:
-	default:
+	default: // it was sent to already
 	}
 }
 
@@ -109,72 +117,104 @@ func (g *guard) ready() error {
 	return g.fault
 }
 
-func (g *guard) set(fault error) {
+// change changes what is known, and logs whether the handler is ready if that is another.
+func (g *guard) change(do func()) {
 	g.mu.Lock()
 	before := g.fault
-	g.fault = fault
+	do()
+	after := g.fault
 	g.mu.Unlock()
-	if fault == nil {
-		g.compared.Store(true)
-	}
 	switch {
-	case before == nil && fault != nil:
-		g.log.Warn("not ready", "err", fault)
-	case before != nil && fault == nil:
+	case before == nil && after != nil:
+		g.log.Warn("not ready", "err", after)
+	case before != nil && after == nil:
 		g.log.Info("every guest on the node is that of a VMI that runs in its pod")
 	}
 }
 
 // run guards until ctx ends.
 func (g *guard) run(ctx context.Context) {
-	for {
-		t := time.NewTimer(g.once(ctx))
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	asking.Go(func() {
+		for sleep(ctx, g.ask(ctx)) {
+		}
+	})
+	for ctx.Err() == nil {
 		select {
-		case <-t.C:
-		case <-g.wake:
-			t.Stop()
 		case <-ctx.Done():
-			t.Stop()
-			return
+		case <-g.wake:
+		case <-time.After(g.once(ctx)):
 		}
 	}
 }
 
-// once asks the API server, and compares and ends launchers if there is cause. It returns
-// when it is to be called again.
-func (g *guard) once(ctx context.Context) time.Duration {
-	if s := g.config.Settings; s != nil && s.OtherInstallation() != "" {
-		return againPeriod // the guests are not ours
+// foreign reports whether the guests are those of KubeVirt itself.
+func (g *guard) foreign() bool {
+	s := g.config.Settings
+	return s != nil && s.OtherInstallation() != ""
+}
+
+// ask asks the API server, and returns when it is to be called again.
+func (g *guard) ask(ctx context.Context) time.Duration {
+	if g.foreign() {
+		return againPeriod
 	}
-	g.takeFound()
 	if err := g.bounded(ctx, g.reach); err != nil {
 		if g.failures++; g.failures >= mostFailures {
-			g.unsure, g.since = true, time.Time{}
-			g.set(fmt.Errorf("the API server does not answer: %w", err))
+			g.change(func() {
+				if !g.since.IsZero() {
+					g.absences++
+				}
+				g.unsure, g.since, g.fault = true, time.Time{}, fmt.Errorf("the API server does not answer: %w", err)
+			})
 		}
 		return againPeriod
 	}
 	g.failures = 0
-	if !g.unsure && len(g.strays) == 0 {
-		return g.period
-	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.since.IsZero() {
 		g.since = g.timing.now()
+		g.hurry()
 	}
-	err := g.settle(ctx)
-	if err == nil {
-		g.set(nil)
+	return g.period
+}
+
+// once compares and ends launchers if there is cause, and returns when it is to be called
+// again.
+func (g *guard) once(ctx context.Context) time.Duration {
+	if g.foreign() {
+		return againPeriod
+	}
+	g.takeFound()
+	g.mu.Lock()
+	unsure, since, absences := g.unsure, g.since, g.absences
+	g.mu.Unlock()
+	switch {
+	case !unsure && len(g.strays) == 0:
 		return g.period
+	case since.IsZero(): // what is to end, ends
+		g.destroy(ctx)
+		return againPeriod
 	}
-	if over := g.timing.now().Sub(g.since) > strayLimit; over && errors.As(err, &disobeyed{}) {
+	unsure, err := g.settle(ctx, unsure)
+	again := againPeriod
+	if over := g.timing.now().Sub(since) > strayLimit; over && errors.As(err, &disobeyed{}) {
 		if g.ready() != nil {
 			g.log.Error("launchers do not end or do not answer, and the handler is ready", "err", err)
 		}
-		g.set(nil)
-		return g.period
+		err = nil
 	}
-	g.set(err)
-	return againPeriod
+	if err == nil {
+		again = g.period
+	}
+	g.change(func() {
+		if g.absences == absences && !g.since.IsZero() {
+			g.unsure, g.fault = unsure, err
+		}
+	})
+	return again
 }
 
 func (g *guard) bounded(ctx context.Context, do func(context.Context) error) error {
@@ -183,32 +223,32 @@ func (g *guard) bounded(ctx context.Context, do func(context.Context) error) err
 	return do(ctx)
 }
 
-// settle ends the guests of VMIs that do not run in their pods. The error is that there are
-// some, or that it is not known.
-func (g *guard) settle(ctx context.Context) error {
+// settle ends the guests of VMIs that do not run in their pods, and returns whether it is
+// still not known of all. The error is that there are some, or that it is not known.
+func (g *guard) settle(ctx context.Context, unsure bool) (stillUnsure bool, err error) {
 	var silent error
-	if g.unsure {
+	if unsure {
 		found, mute, err := g.domains(ctx)
 		if err != nil {
-			return err
+			return true, err
 		}
 		toEnd, mute, err := g.compare(ctx, found, mute)
 		if err != nil {
-			return err
+			return true, err
 		}
 		for _, uid := range toEnd {
 			g.log.Warn("end a guest whose VMI does not run in its pod", "pod", uid)
 			g.strays[uid] = g.launcher(uid)
 		}
-		if g.unsure = len(mute) > 0; g.unsure {
+		if unsure = len(mute) > 0; unsure {
 			silent = disobeyed{fmt.Errorf("%d launchers whose VMIs are not here do not answer", len(mute))}
 		}
 	}
 	g.destroy(ctx)
 	if len(g.strays) > 0 {
-		return disobeyed{fmt.Errorf("%d guests run whose VMIs do not run in their pods, and are being ended", len(g.strays))}
+		return unsure, disobeyed{fmt.Errorf("%d guests run whose VMIs do not run in their pods, and are being ended", len(g.strays))}
 	}
-	return silent
+	return unsure, silent
 }
 
 func (g *guard) launcher(uid types.UID) *control.Client {

@@ -228,3 +228,27 @@ func TestTheEndOfAPodThatWasRemovedIsReportedOnceTheKubeletHasNothingOfIt(t *tes
 	w.phase(vmi.PhaseFailed)
 	require.Equal(t, "PodGone", w.instance().Status.Reason)
 }
+
+// What is asked of the launchers, and of the node about them, may hang.
+func TestAHandlerNoticesThatTheAPIServerIsAwayWhileTheNodeHangs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	asked, answer := make(chan struct{}, 10), make(chan struct{})
+	w.config.Launchers = func() ([]types.UID, error) {
+		asked <- struct{}{}
+		<-answer
+		return nil, nil
+	}
+	c, _ := w.handle()
+	t.Cleanup(func() { close(answer) }) // before the handler ends
+	<-asked
+	w.away.Store(true)
+	w.eventually("away", func() bool { return c.guard.ready().Error() == "the API server does not answer: no route to host" })
+	w.away.Store(false)
+	w.eventually("back", func() bool { c.guard.mu.Lock(); defer c.guard.mu.Unlock(); return !c.guard.since.IsZero() })
+	answer <- struct{}{} // to what was asked before: the node may have been fenced since
+	<-asked
+	require.Error(t, c.guard.ready(), "only what was found since then counts")
+	answer <- struct{}{}
+	w.eventually("ready", func() bool { return c.Ready() == nil })
+}
