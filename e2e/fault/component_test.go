@@ -5,13 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -60,10 +61,8 @@ func (c *component) start(p Point, confine string) (err error) {
 	if c.log, err = os.Create(filepath.Join(c.dir, "log")); err != nil {
 		return err
 	}
-	if c.addr, err = freeAddress(); err != nil {
-		return err
-	}
-	c.proxy, err = NewProxy(ProxyConfig{Server: world.server, Transport: world.toward, Namespace: confine,
+	c.addr = address()
+	c.proxy, err = NewProxy(ProxyConfig{Server: world.server, Transport: world.toward, Addr: address(), Namespace: confine,
 		Certificate: world.shown, Overdue: world.overdue, Kind: p.Kind, Step: p.Step, Process: c})
 	if err != nil {
 		return err
@@ -78,14 +77,17 @@ func (c *component) start(p Point, confine string) (err error) {
 	return nil
 }
 
-// freeAddress is an address that nothing listens at.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
+// address is an address of this host that nothing else has, nor will have: what connects to
+// another one gets a port of 127.0.0.1.
+func address() string {
+	n := addresses.Add(1)
+	return fmt.Sprintf("127.%d.%d.%d:8443", block, n>>8%256, n%256)
 }
+
+var (
+	addresses atomic.Uint32
+	block     = 1 + rand.IntN(254) // another one for each process
+)
 
 // install makes in a namespace what the manifests make in that of the installation.
 func install(ctx context.Context, namespace, node string) error {
@@ -122,10 +124,10 @@ func install(ctx context.Context, namespace, node string) error {
 // controllerCommand is the program as in its container: the host name is the identity by which
 // it leads, and is another for each pod.
 func (c *component) controllerCommand(listen string) *exec.Cmd {
-	pod := "virt-controller-" + listen[strings.LastIndex(listen, ":")+1:]
+	pod := "virt-controller-" + strings.NewReplacer(".", "-", ":", "-").Replace(listen)
 	cmd := exec.Command("sh", "-c", `hostname "$0" && exec "$@"`, pod, filepath.Join(world.dir, "virt-controller"),
 		"-kubeconfig", filepath.Join(c.dir, "kubeconfig"), "-namespace", c.namespace, "-listen", listen,
-		"-launcher-image", launcherImage, "-allow-emulation", "-container-disks", "image-volume")
+		"-launcher-image", launcherImage, "-allow-emulation", "-container-disks", "auto")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMEMLIMIT=900MiB", "POD_NAMESPACE=" + c.namespace, "POD_NAME=" + pod}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", c.log, c.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUTS}
@@ -213,11 +215,7 @@ func (c *component) Renew() {
 // Replace starts a second replica and waits until it leads, which is when the lease of the
 // first is over.
 func (c *component) Replace() {
-	addr, err := freeAddress()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "replace the leader:", err)
-		return
-	}
+	addr := address()
 	c.mu.Lock()
 	c.second = start(func() *exec.Cmd { return c.command(addr) })
 	c.mu.Unlock()

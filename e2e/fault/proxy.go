@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -24,6 +25,8 @@ type ProxyConfig struct {
 	// Server is the address of the API server, and Transport trusts it. Required.
 	Server    *url.URL
 	Transport http.RoundTripper
+	// Addr is where it listens. Empty: at a free port of 127.0.0.1.
+	Addr string
 	// Namespace confines the component: what it asks about all namespaces is answered for
 	// this one. Empty: it is not confined.
 	Namespace string
@@ -71,7 +74,7 @@ type Proxy struct {
 
 // NewProxy listens. Close ends it.
 func NewProxy(c ProxyConfig) (*Proxy, error) {
-	p := &Proxy{cfg: c, counts: map[string]int{}, conns: map[net.Conn]bool{}, until: map[Kind]time.Time{}, addr: "127.0.0.1:0"}
+	p := &Proxy{cfg: c, counts: map[string]int{}, conns: map[net.Conn]bool{}, until: map[Kind]time.Time{}, addr: cmp.Or(c.Addr, "127.0.0.1:0")}
 	p.server = &http.Server{Handler: p, ErrorLog: log.New(io.Discard, "", 0), ConnState: p.follow, ReadHeaderTimeout: time.Minute}
 	if err := p.listen(); err != nil {
 		return nil, err

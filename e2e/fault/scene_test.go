@@ -66,10 +66,9 @@ func (c *component) handlerCommand(listen string) *exec.Cmd {
 	for _, name := range []string{"pods", "plugins", "cdi"} {
 		_ = os.MkdirAll(in(name), 0o711) // without it the program says so
 	}
-	streams, _ := freeAddress()
 	cmd := exec.Command(filepath.Join(world.dir, "virt-handler"), "-kubeconfig", in("kubeconfig"), "-node-name", c.namespace,
 		"-kubelet-pods", in("pods"), "-device-plugins", in("plugins"), "-cdi", in("cdi"), "-kvm", "no", "-allow-emulation",
-		"-processors", in("processors.json"), "-pod-resources", in("pod-resources.sock"), "-listen", listen, "-streams", streams)
+		"-processors", in("processors.json"), "-pod-resources", in("pod-resources.sock"), "-listen", listen, "-streams", address())
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "POD_NAMESPACE=" + home}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", c.log, c.log
 	return cmd
