@@ -15,7 +15,8 @@
 // -seed, and all of them with -whole; or the one of -component, -kind and -step, which is the
 // command that a failure prints. Nothing is tried twice.
 //
-// What is done and what is required are two functions: trace and oracle. A feature adds to
+// What is done and what is required are two functions: trace and oracle. At any time a claim
+// has one writer: the processes of launchers are counted when they begin and when they end. A feature adds to
 // the trace the objects and changes that it brings, and to the oracle what is compared
 // of them. The names of the steps and how many there are at least are in testdata: fewer is a failure.
 package fault

@@ -27,9 +27,10 @@ import (
 // kubelet plays the scheduler and the kubelet of a node with a virt-handler: launchers are
 // processes of their own, each with a network namespace and a socket.
 type kubelet struct {
-	node  string
-	dir   string // of pods
-	again func(key string)
+	node    string
+	dir     string // of pods
+	again   func(key string)
+	writers *writers
 
 	mu   sync.Mutex
 	runs map[types.UID]*launched
@@ -52,7 +53,7 @@ func (n *nodes) kubelet(namespace string) *kubelet {
 func (n *nodes) handled(namespace, node, dir string) *kubelet {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	k := &kubelet{node: node, dir: dir, again: func(key string) { n.loop.Add("pod/" + key) }, runs: map[types.UID]*launched{}}
+	k := &kubelet{node: node, dir: dir, again: func(key string) { n.loop.Add("pod/" + key) }, writers: n.writers, runs: map[types.UID]*launched{}}
 	n.kubelets[namespace] = k
 	return k
 }
@@ -121,6 +122,7 @@ func (k *kubelet) start(p *corev1.Pod) error {
 		Env: []string{launcherName + "=" + strings.Join([]string{p.Namespace, owner.Name, string(owner.UID)}, "/")},
 		SysProcAttr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET,
 			Credential: &syscall.Credential{Uid: vmi.RuntimeUID, Gid: vmi.RuntimeUID}}}
+	k.writers.begin(p)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -130,6 +132,7 @@ func (k *kubelet) start(p *corev1.Pod) error {
 	k.mu.Unlock()
 	go func() {
 		_ = cmd.Wait()
+		k.writers.end(p)
 		close(r.done)
 		k.again(key(p))
 	}()

@@ -25,16 +25,18 @@ import (
 // nodes play the scheduler, the kubelet and virt-handler of node n1, and the garbage
 // collector, for all namespaces, and keep the history of what was seen.
 type nodes struct {
-	loop *reconcile.Loop
-	mine *client.Client // of the handler of n1
-	wg   sync.WaitGroup
+	loop    *reconcile.Loop
+	mine    *client.Client // of the handler of n1
+	writers *writers
+	wg      sync.WaitGroup
 
 	mu    sync.Mutex
 	vmis  map[string]*vmi.VirtualMachineInstance
 	pods  map[string]*corev1.Pod
 	sets  map[string]map[types.UID]bool // the VMs and replica sets of a namespace
 	lives map[string]map[types.UID]*life
-	err   error // the history has a gap
+	seen  map[string]int // how many events of a namespace
+	err   error          // the history has a gap
 	// kubelets are those of the namespaces whose VMIs a virt-handler handles.
 	kubelets map[string]*kubelet
 }
@@ -64,7 +66,8 @@ func play(ctx context.Context) (*nodes, error) {
 	as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + home + ":virt-handler",
 		Extra: map[string][]string{"authentication.kubernetes.io/node-name": {"n1"}}}
 	n := &nodes{
-		vmis: map[string]*vmi.VirtualMachineInstance{}, pods: map[string]*corev1.Pod{}, sets: map[string]map[types.UID]bool{}, lives: map[string]map[types.UID]*life{}, kubelets: map[string]*kubelet{},
+		vmis: map[string]*vmi.VirtualMachineInstance{}, pods: map[string]*corev1.Pod{}, sets: map[string]map[types.UID]bool{}, lives: map[string]map[types.UID]*life{},
+		kubelets: map[string]*kubelet{}, seen: map[string]int{}, writers: newWriters(),
 	}
 	var err error
 	if n.mine, err = client.New(as); err != nil {
@@ -104,24 +107,42 @@ func (n *nodes) watch(ctx context.Context, open func(rv string) (watch.Interface
 			for e := range w.ResultChan() {
 				o, ok := e.Object.(metav1.Object)
 				if !ok || e.Type == watch.Error {
-					n.fail(fmt.Errorf("the watch of the test is broken: %+v", e.Object))
+					n.fail(fmt.Errorf("the watch of the test is broken: %w", apierrors.FromObject(e.Object)))
 					return
 				}
 				last = o.GetResourceVersion()
 				if e.Type != watch.Bookmark {
 					f(e.Type, o)
+					n.note(o.GetNamespace())
 				}
 			}
-			if ctx.Err() != nil {
-				return
-			}
-			if w, err = open(last); err != nil {
-				n.fail(err)
-				return
+			for w, err = open(last); err != nil; w, err = open(last) { // a busy API server closes watches
+				if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
+					n.fail(fmt.Errorf("the watch of the test is broken: %w", err))
+					return
+				}
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
 			}
 		}
 	})
 	return nil
+}
+
+// note counts an event of a namespace, and events returns how many there were.
+func (n *nodes) note(namespace string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.seen[namespace]++
+}
+
+func (n *nodes) events(namespace string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.seen[namespace]
 }
 
 func (n *nodes) fail(err error) {
@@ -276,6 +297,7 @@ func (n *nodes) complete(ctx context.Context, v *vmi.VirtualMachineInstance) err
 	n.mu.Unlock()
 	var errs []error
 	for _, p := range all {
+		n.writers.end(p)
 		p.Status.Phase = corev1.PodSucceeded
 		p.Status.Conditions = nil
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: vmi.ComputeContainer, Image: launcherImage, State: corev1.ContainerState{
@@ -303,10 +325,12 @@ func (n *nodes) stepPod(ctx context.Context, p *corev1.Pod) error {
 				return err
 			}
 		}
+		n.writers.end(p)
 		return pods.Delete(ctx, p.Name, exactly(p.UID))
 	case p.Spec.NodeName == "":
 		return pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}, metav1.CreateOptions{})
 	case p.Status.Phase == corev1.PodPending:
+		n.writers.begin(p)
 		changed := p.DeepCopy()
 		changed.Status.Phase = corev1.PodRunning
 		changed.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}

@@ -14,6 +14,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 
@@ -22,8 +23,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
+	"github.com/podvisor/podvisor/vmi/client"
 )
 
 // reviews pass the reviews of the API server on to the component of the namespace that
@@ -36,6 +40,7 @@ type reviews struct {
 // place is where the webhooks of a namespace are served.
 type place struct {
 	proxy *Proxy
+	addr  string
 	next  http.Handler
 }
 
@@ -48,7 +53,7 @@ func (r *reviews) serve(namespace, addr string, p *Proxy) {
 	next.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { drop() }
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.to[namespace] = place{p, next}
+	r.to[namespace] = place{p, addr, next}
 }
 
 // stop answers no more reviews of a namespace.
@@ -56,6 +61,22 @@ func (r *reviews) stop(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.to, namespace)
+}
+
+// verbs is a client that calls verbs where the webhooks of a namespace are served, as the
+// aggregator does for an administrator.
+func (r *reviews) verbs(namespace string) (*client.Client, error) {
+	r.mu.Lock()
+	at := r.to[namespace].addr
+	r.mu.Unlock()
+	pair := filepath.Join(filepath.Dir(world.cluster.Kubeconfig), "pki", "front-proxy-client")
+	return client.New(&rest.Config{
+		Host: "https://" + at, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true, CertFile: pair + ".crt", KeyFile: pair + ".key"},
+		WrapTransport: func(next http.RoundTripper) http.RoundTripper {
+			return transport.NewAuthProxyRoundTripper("admin", "", []string{"system:masters", "system:authenticated"}, nil, next)
+		},
+	})
 }
 
 func (r *reviews) ServeHTTP(w http.ResponseWriter, q *http.Request) {

@@ -57,9 +57,7 @@ var world struct {
 	role           *rbacv1.Role
 	reviews        *reviews
 	nodes          *nodes
-	// want is what there is at the rests of the trace without a fault.
-	want map[string]map[string]shot // by component
-	err  error
+	err            error
 }
 
 func TestMain(m *testing.M) {
@@ -67,7 +65,6 @@ func TestMain(m *testing.M) {
 		os.Exit(runLauncher())
 	}
 	flag.Parse()
-	world.want = map[string]map[string]shot{}
 	if os.Geteuid() != 0 {
 		os.Exit(m.Run())
 	}
