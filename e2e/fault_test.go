@@ -124,6 +124,7 @@ func TestALauncherThatHangsWhileItsGuestRunsIsSaidAndTakenBack(t *testing.T) {
 	pid, _, _ := strings.Cut(n.process("/usr/bin/virt-launcher --name stuck"), " ")
 	n.run("kill -STOP " + pid)
 	s.awaitReady("stuck", soon, metav1.ConditionFalse, "LauncherUnresponsive")
+	s.awaitCondition("stuck", soon, vmi.ConditionSynchronized, metav1.ConditionFalse, "LauncherUnresponsive")
 	require.Equal(t, vmi.PhaseRunning, s.get("stuck").Status.Phase)
 	n.run("kill -CONT " + pid)
 	s.awaitReady("stuck", soon, metav1.ConditionTrue, "")

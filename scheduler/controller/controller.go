@@ -114,6 +114,9 @@ type Controller struct {
 	// last are the last states of pods that are gone and that VMIs ran in. It is lost with the
 	// process: then virt-handler reports the end, and what it cannot know is not said.
 	last expiring.Map[types.UID, *corev1.Pod]
+	// vanished are pods that were removed while their launchers ran. It is lost with the
+	// process.
+	vanished expiring.Map[types.UID, vanished]
 	// silences are what is known of pods that wait and do not say why. It is lost with the
 	// process, and is found anew then.
 	silences expiring.Map[types.UID, instance.Silence]
@@ -141,7 +144,7 @@ func New(c Config) (*Controller, error) {
 	}
 	c.Version = cmp.Or(c.Version, version.Of().Version)
 	k := &Controller{cfg: c, log: c.Logger, kinds: map[string]looper{}, eventReads: newBudget(readsPerSecond, readsAtOnce, readWait),
-		keeper: keeper{kinds: c.Launcher.VolumeKinds}}
+		keeper: keeper{kinds: c.Launcher.VolumeKinds}, vanished: expiring.Map[types.UID, vanished]{Most: mostVanished}}
 	if c.Metrics != nil {
 		queues := metrics.NewQueues()
 		k.queues, k.collectors = queues, []prometheus.Collector{queues, metrics.Unreadable(vmi.VirtualMachineInstances.Plural, k.Unreadable)}

@@ -40,6 +40,7 @@ func (c *Controller) addInstances() error {
 	err = errors.Join(
 		reconcile.Watch(c.caches.pods, l, func(p *corev1.Pod) []string {
 			c.noteLast(p)
+			c.noteVanished(p)
 			return madeFor(p)
 		}, podChanged),
 		reconcile.Watch(c.caches.claims, l, c.caches.instancesWith, nil),
@@ -86,6 +87,7 @@ func describeInstance(v *vmi.VirtualMachineInstance) []any {
 // in a cache, and matters, is read from the API server.
 func observeInstance(ctx context.Context, c *Controller, v *vmi.VirtualMachineInstance) (Decide[*vmi.VirtualMachineInstance], error) {
 	o := instance.Observed{Config: c.rendering(), Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(), Now: c.cfg.Now()}
+	c.forgetVanished(v)
 	var err error
 	if o.Pods, o.Former, err = c.podsOf(ctx, v); err != nil {
 		return nil, err

@@ -42,6 +42,7 @@ func (k *keeper) pod(p *corev1.Pod) {
 	p.Spec = corev1.PodSpec{
 		NodeName: p.Spec.NodeName, NodeSelector: p.Spec.NodeSelector, Volumes: keepVolumes(p.Spec.Volumes),
 		SchedulerName: p.Spec.SchedulerName, Containers: k.containers(p.Spec.Containers), ReadinessGates: k.readinessGates(p.Spec.ReadinessGates),
+		TerminationGracePeriodSeconds: p.Spec.TerminationGracePeriodSeconds,
 	}
 	launched.Keep(p)
 	s := p.Status

@@ -45,7 +45,11 @@ func (c *Controller) sharers(ctx context.Context, v *vmi.VirtualMachineInstance)
 	for _, p := range left {
 		out = append(out, instance.Sharer{VMI: mounts(p), Pod: p})
 	}
-	return out, nil
+	gone, err := c.unended(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	return append(out, gone...), nil
 }
 
 // bereft are the launcher pods with claims of v whose VMIs do not exist, as when one lost

@@ -29,7 +29,11 @@ func create(o Observed) scheduler.Plan {
 		return pending(o, f)
 	}
 	if f, ok := claimsInUse(o); ok {
-		return pending(o, f)
+		plan := pending(o, f)
+		if slices.ContainsFunc(o.Sharers, func(s Sharer) bool { return !s.Removed.IsZero() }) {
+			plan.Recheck = nameDelay // no object says when it has ended
+		}
+		return plan
 	}
 	claim, fault := stateClaim(o)
 	if fault != nil {

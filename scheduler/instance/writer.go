@@ -2,7 +2,9 @@ package instance
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -17,14 +19,19 @@ type Sharer struct {
 	// Pod is a pod of it that has not ended, on a node that is not fenced. Nil: there
 	// is none. A guest may run whose pod was removed: the status of the VMI says so.
 	Pod *corev1.Pod
+	// Removed is when the Pod was removed while its launcher ran. Its VMI does not exist, and
+	// its guest may still run on the Node. Zero: the Pod exists.
+	Removed time.Time
+	Node    Node
 }
 
 // claimsInUse says which claims other VMIs use so that this one must wait: QEMU would
 // not open the disk, or, on a block device, both guests would destroy its content.
 func claimsInUse(o Observed) (vmi.Finding, bool) {
 	var used []string
+	sharers := slices.DeleteFunc(slices.Clone(o.Sharers), func(s Sharer) bool { return s.hasEnded(o.Now) })
 	for _, mine := range uses(o.VMI, o.Config.VolumeKinds) {
-		for _, s := range o.Sharers {
+		for _, s := range sharers {
 			for _, its := range uses(s.VMI, o.Config.VolumeKinds) {
 				if mine.conflicts(its) && s.precedes(o.VMI) {
 					used = append(used, fmt.Sprintf("volume %s: PersistentVolumeClaim %s is a %s of %s", mine.volume, mine.claim, its.kind(), s.name()))
@@ -39,8 +46,34 @@ func claimsInUse(o Observed) (vmi.Finding, bool) {
 		", and only one VMI at a time may write to a claim: stop that VMI, and this one starts, or use another claim"}, true
 }
 
+// hasEnded says that the guest has ended of a pod that was removed while its launcher ran: the
+// kubelet ends it within the grace period of the pod, counted from when the node is ready.
+func (s Sharer) hasEnded(now time.Time) bool {
+	switch {
+	case s.Removed.IsZero():
+		return false
+	case fenced(s.Node):
+		return true
+	case unresponsive(s.Node):
+		return false
+	}
+	at := s.Removed
+	if back := nodeReady(s.Node.Object).LastTransitionTime.Time; back.After(at) && back.Before(now) {
+		at = back
+	}
+	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	if p := s.Pod.Spec.TerminationGracePeriodSeconds; p != nil {
+		grace = *p
+	}
+	return !now.Before(at.Add(time.Duration(grace)*time.Second + settleTime))
+}
+
 // name says who uses a claim.
 func (s Sharer) name() string {
+	if !s.Removed.IsZero() {
+		return fmt.Sprintf("VMI %s, which does not exist any more, and whose pod %s was removed while its guest ran on node %s, which ends it within its grace period "+
+			"when it is ready", s.VMI.Name, s.Pod.Name, s.Pod.Spec.NodeName)
+	}
 	if s.VMI.UID == "" && s.Pod != nil {
 		return fmt.Sprintf("VMI %s, which does not exist any more, and whose pod %s ends when its guest has powered off", s.VMI.Name, s.Pod.Name)
 	}
