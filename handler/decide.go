@@ -140,7 +140,7 @@ func stopping(s *protocol.State, gracePeriodSeconds int64) string {
 	switch {
 	case gracePeriodSeconds == 0:
 		return "The guest is switched off: its grace period is 0 seconds"
-	case s.Phase == protocol.Paused && (s.Pause == nil || s.Pause.Cause != protocol.PausedByMigration):
+	case s.Phase == protocol.Paused && (s.Pause == nil || s.Pause.Cause != protocol.PausedByMigration && s.Pause.Cause != protocol.PausedBySignal):
 		return "The guest is paused and is switched off"
 	}
 	return "The guest is asked to power off"

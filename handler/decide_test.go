@@ -136,6 +136,8 @@ func TestActions(t *testing.T) {
 		{"a deleted VMI is stopped", ends, in(state(protocol.Running), bound, desired(ends, 7, nil)), []Action{put(desired(ends, 0, grace)), shuttingDown}},
 		{"a paused guest is switched off", ends, in(state(protocol.Paused), bound, desired(ends, 7, nil)),
 			[]Action{put(desired(ends, 0, grace)), Emit{normal(EventShuttingDown, "The guest is paused and is switched off")}}},
+		{"a guest that a signal stands still has its grace period", ends, in(&protocol.State{Phase: protocol.Paused, Pause: &protocol.Pause{Cause: protocol.PausedBySignal}}, bound, desired(ends, 7, nil)),
+			[]Action{put(desired(ends, 0, grace)), shuttingDown}},
 		{"a guest without a grace period is switched off", atOnce, in(state(protocol.Running), bound, desired(atOnce, 7, nil)),
 			[]Action{put(desired(atOnce, 0, &protocol.Stop{})), Emit{normal(EventShuttingDown, "The guest is switched off: its grace period is 0 seconds")}}},
 		{"a deleted VMI is stopped once", ends, in(state(protocol.Stopping), bound, desired(ends, 7, grace)), nil},
