@@ -27,6 +27,10 @@ import (
 //	being deleted      any other           put the stop; that needs no network
 //	handed over        not running         bind the network, then put the VMI; report
 //	                                       what fails
+//	handed over        waits, and beside   bind the network; report that; look again
+//	                   it the guest of a
+//	                   VMI that is gone
+//	                   holds the same
 //	handed over        running             the same, and report what the guest does
 //	Scheduled          not running at      Failed; put a stop if the launcher answers
 //	                   StartDeadline
@@ -83,12 +87,7 @@ func leave(o Observed) Plan {
 	if s == nil {
 		return Plan{}
 	}
-	p := Plan{}
-	if s.Over && (s.State == nil || s.State.Phase != protocol.Ended) {
-		p.Actions = append(p.Actions, Destroy{})
-	}
-	p.Actions = append(p.Actions, Disconnect{})
-	return p
+	return Plan{Actions: []Action{Disconnect{Destroy: s.Over && (s.State == nil || s.State.Phase != protocol.Ended)}}}
 }
 
 // connect connects, and asks for a decision when a launcher that has not answered
@@ -148,9 +147,12 @@ func stopping(s *protocol.State, gracePeriodSeconds int64) string {
 
 func run(o Observed) Plan {
 	p := Plan{}
-	if o.Session.Network == nil {
+	switch {
+	case o.Session.Network == nil:
 		p.Actions = append(p.Actions, Bind{}) // what it makes is part of the Desired
-	} else {
+	case isHeld(o):
+		p.recheck(lookPeriod)
+	default:
 		p.put(o, nil)
 	}
 	p.report(o)

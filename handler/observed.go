@@ -25,6 +25,9 @@ type Observed struct {
 	// folder, if virt-controller has written that the pod was removed. False: its processes may
 	// run.
 	NothingLeft bool
+	// Beside is why the guest must not start beside another one on the node. It matters until the
+	// VMI was put. Nil: nothing is in the way.
+	Beside *vmi.Finding
 	// Settings are the cluster's for launchers.
 	Settings config.Launcher
 	// Bindings are how interfaces may be bound to the networks of their pod. Nil:
@@ -55,6 +58,9 @@ type Session struct {
 	Generation int64
 	// Over says that the VMI had failed when it was seen last, since its node was fenced.
 	Over bool
+	// HeldSince is since when the guest does not start because of [Observed].Beside, and Held
+	// when that was last so. Zero: it is not so, and never was.
+	HeldSince, Held time.Time
 	// Finding is what fails: the connection, the network or the last Put. Nil:
 	// nothing is known to fail.
 	Finding *vmi.Finding
@@ -82,6 +88,9 @@ const (
 	// ReasonStartTimeout: the launcher accepted the Desired and reports neither a
 	// guest that runs nor a finding.
 	ReasonStartTimeout = "StartTimeout"
+	// ReasonClaimInUse: the guest of a VMI that is gone or has ended may still run on the node
+	// and has the same claim. virt-controller has it of other VMIs.
+	ReasonClaimInUse = "ClaimInUse"
 	// ReasonRebootsAgain: the guest reboots again and again.
 	ReasonRebootsAgain = "RebootsAgainAndAgain"
 )

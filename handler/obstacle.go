@@ -14,7 +14,7 @@ import (
 // what fails in the session and has lasted. If it has not lasted yet, the
 // obstacle is nil and wait is how long it must last still.
 func obstacle(o Observed) (f *vmi.Finding, wait time.Duration) {
-	s, delay := o.Session, findingDelay
+	s, delay, since := o.Session, findingDelay, o.Session.Since
 	f = s.Finding
 	switch {
 	case s.State == nil:
@@ -24,10 +24,12 @@ func obstacle(o Observed) (f *vmi.Finding, wait time.Duration) {
 		}
 	case s.State.Finding != nil:
 		return s.State.Finding, 0
+	case isHeld(o):
+		f, since = o.Beside, s.HeldSince
 	case f == nil:
 		return nil, 0
 	}
-	if wait := s.Since.Add(delay).Sub(o.Now); wait > 0 {
+	if wait := since.Add(delay).Sub(o.Now); wait > 0 {
 		return nil, wait
 	}
 	return f, 0
@@ -46,7 +48,11 @@ func deadline(o Observed) time.Time {
 	}
 	at := since.Add(StartDeadline)
 	if least := o.Session.Began.Add(leastTrial); at.Before(least) {
-		return least
+		at = least
+	}
+	// Nor is the time counted in which it had to wait for another one.
+	if held := o.Session.Held; !held.IsZero() && at.Before(held.Add(StartDeadline)) {
+		at = held.Add(StartDeadline)
 	}
 	return at
 }
@@ -60,7 +66,7 @@ func starts(o Observed) bool {
 // overdue says that the guest has not started by the deadline. It waits for a
 // launcher that does not answer and is not reported for that yet.
 func overdue(o Observed) bool {
-	if !starts(o) || o.Now.Before(deadline(o)) {
+	if !starts(o) || isHeld(o) || o.Now.Before(deadline(o)) {
 		return false
 	}
 	if o.Session.State == nil {

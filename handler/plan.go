@@ -31,12 +31,13 @@ type Action interface{ action() }
 // Connect starts a session with the launcher in the pod.
 type Connect struct{ PodUID types.UID }
 
-// Disconnect ends the session. The launcher is not affected.
-type Disconnect struct{}
-
-// Destroy switches the guest of the session off at once, with whatever it takes, also after
-// the end of the session.
-type Destroy struct{}
+// Disconnect ends the session. The launcher is not affected, unless its guest is to be
+// destroyed.
+type Disconnect struct {
+	// Destroy switches the guest off at once, if it takes several tries also after the end of
+	// the session.
+	Destroy bool
+}
 
 // Bind binds the VMI's network in the pod.
 type Bind struct{}
@@ -50,7 +51,6 @@ type Emit struct{ Event }
 
 func (Connect) action()    {}
 func (Disconnect) action() {}
-func (Destroy) action()    {}
 func (Bind) action()       {}
 func (Put) action()        {}
 func (Emit) action()       {}

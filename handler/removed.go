@@ -10,7 +10,8 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// lookPeriod is the time between two looks at what is left of a pod that was removed.
+// lookPeriod is the time between two looks at what is left of a pod that was removed, or whose
+// VMI is gone.
 const lookPeriod = time.Second
 
 // reasonPodGone is the reason of a VMI that failed since its pod was removed, as

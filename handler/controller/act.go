@@ -78,10 +78,11 @@ func (c *Controller) do(ctx context.Context, key string, s *session, o handler.O
 	case handler.Connect:
 		c.connect(ctx, key, a.PodUID)
 	case handler.Disconnect:
+		if a.Destroy {
+			c.guard.end(s.podUID)
+		}
 		c.disconnect(key, s)
 		c.log.Info("ended the session with the launcher", "vmi", key, "pod", s.podUID)
-	case handler.Destroy:
-		c.guard.end(s.podUID)
 	case handler.Bind:
 		return c.bind(ctx, s, o)
 	case handler.Put:

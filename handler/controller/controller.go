@@ -23,6 +23,7 @@ import (
 	"github.com/podvisor/podvisor/internal/metrics"
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -92,6 +93,7 @@ type Controller struct {
 	timing     timing
 	budgets    budgets
 	guard      *guard
+	holders    holders
 	// open are the sessions and those that were ended and complete a task.
 	open sync.WaitGroup
 
@@ -144,6 +146,7 @@ func New(c Config) (*Controller, error) {
 		reconcile.Cache(&k.caches, k.targets, kept),
 		reconcile.Watch(k.instances, k.loop, func(v *vmi.VirtualMachineInstance) []string {
 			k.noteOver(v)
+			k.noteHolder(v)
 			return reconcile.Itself(v)
 		}, nil),
 		reconcile.Watch(k.targets, k.loop, reconcile.Itself[*vmi.VirtualMachineInstance], nil))
@@ -283,6 +286,11 @@ func (c *Controller) reconcilePod(ctx context.Context, key string, v *vmi.Virtua
 		seen = s.seen()
 		o.Session = s.observe()
 	}
+	if v != nil && p.UID != "" && p.Role == vmi.RoleActive && begins(o.Session) {
+		o.Beside = c.beside(ctx, key, v, p.UID)
+		s.hold(o.Beside != nil, o.Now)
+		o.Session = s.observe()
+	}
 	if v != nil && v.Status.PodRemoved() && p.UID != "" && p.Role == vmi.RoleActive {
 		o.NothingLeft = c.nothingLeft(p.UID)
 	}
@@ -385,6 +393,9 @@ func (c *Controller) disconnect(key string, s *session) {
 	c.mu.Lock()
 	delete(c.sessions, sessionKey{key, s.podUID})
 	c.mu.Unlock()
+	if state := s.observe().State; state != nil && state.Phase == protocol.Ended {
+		c.holders.drop(s.podUID)
+	}
 	s.end()
 }
 

@@ -72,6 +72,8 @@ type session struct {
 	due      bool            // a timer waits to deliver next, whichever that is then
 
 	over       bool // the VMI had failed when it was seen last, since its node was fenced
+	heldSince  time.Time
+	held       time.Time
 	network    *handler.Network
 	put        *protocol.Desired
 	generation int64
@@ -260,7 +262,7 @@ func (s *session) observe() *handler.Session {
 	defer s.mu.Unlock()
 	o := &handler.Session{
 		Began: s.began, State: s.state, Network: s.network, Put: s.put,
-		Generation: s.generation, Over: s.over, Finding: s.finding, Since: s.since,
+		Generation: s.generation, Over: s.over, HeldSince: s.heldSince, Held: s.held, Finding: s.finding, Since: s.since,
 	}
 	if s.state == nil {
 		o.Since = s.began
@@ -269,6 +271,20 @@ func (s *session) observe() *handler.Session {
 		}
 	}
 	return o
+}
+
+// hold notes whether the guest must not start now.
+func (s *session) hold(held bool, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !held:
+		s.heldSince = time.Time{}
+		return
+	case s.heldSince.IsZero():
+		s.heldSince = now
+	}
+	s.held = now
 }
 
 // lostSoFar is how often the connection was lost. What belongs to a connection and is done
