@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -158,4 +159,29 @@ func TestWhatAGuestHolds(t *testing.T) {
 	v.Spec.Domain.Devices.TPM = &vmi.TPM{Persistent: new(true)}
 	require.Equal(t, []string{"claim default/data", "state default/testvmi"}, holds(v))
 	require.Empty(t, holds(vmitest.New()))
+}
+
+func TestAttackALauncherOfAGoneVMIThatHangsHoldsNoWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l, err := net.Listen("unix", w.socketOf(otherPod)) // nothing accepts
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	var asked atomic.Int32
+	w.config.Dial = func(ctx context.Context, uid string) (net.Conn, error) {
+		if uid == otherPod {
+			asked.Add(1)
+		}
+		return w.dial(ctx, uid)
+	}
+	c, _ := w.handle()
+	c.holders.note(otherPod, []string{"claim default/data"})
+	v := vmitest.New(vmitest.WithClaim("disk", "data"))
+	w.eventually("compared", c.guard.compared.Load)
+	began := time.Now()
+	for range 1000 {
+		require.NotNil(t, c.beside(t.Context(), key, v, podUID))
+	}
+	require.Less(t, time.Since(began), handler.AnswerTimeout, "the answer is not waited for")
+	require.LessOrEqual(t, asked.Load(), int32(1), "and one question is asked at a time")
 }
