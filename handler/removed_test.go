@@ -96,7 +96,6 @@ func TestAFailedVMIWhoseLauncherHungIsCertainWhenNothingIsLeft(t *testing.T) {
 	require.Empty(t, p.Events, "its end was said")
 }
 
-// Nothing but the condition of virt-controller says that a pod was removed.
 // The launcher has to end its guest then, and nothing but what is left on the node says
 // when it has.
 func TestAGuestThatDidNotStartInAPodThatWasRemovedHoldsItsVolumesUntilNothingIsLeft(t *testing.T) {
@@ -115,6 +114,7 @@ func TestAGuestThatDidNotStartInAPodThatWasRemovedHoldsItsVolumesUntilNothingIsL
 	require.False(t, Decide(o).Status.Uncertain())
 }
 
+// Nothing but the condition of virt-controller says that a pod was removed.
 func TestNothingIsConcludedOfAPodThatIsNotSaidToBeRemoved(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string][]vmitest.Option{
