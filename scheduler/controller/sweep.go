@@ -147,6 +147,10 @@ func (m *made) seen(key, pod string) { m.DeleteIf(key, func(p string) bool { ret
 // Kubernetes, which deletes pods whose owner is gone.
 const sweepDelay = 15 * time.Second
 
+// endedSweepDelay is the same for a pod that has ended. It has no guest, and Kubernetes takes
+// longer where it has much to do.
+const endedSweepDelay = 5 * time.Minute
+
 // sweepPod is the plan for a launcher pod whose VMI does not exist: it is deleted, and
 // its launcher powers the guest off. Nothing else ends the guest of a pod that was
 // orphaned, when the finalizer of its VMI was removed by hand or etcd was restored.
@@ -155,7 +159,11 @@ func sweepPod(p *corev1.Pod, gone, now time.Time) scheduler.Plan {
 	if p.DeletionTimestamp != nil {
 		return scheduler.Plan{}
 	}
-	if left := gone.Add(sweepDelay).Sub(now); left > 0 && metav1.GetControllerOfNoCopy(p) != nil {
+	delay := sweepDelay
+	if launched.Ended(p) {
+		delay = endedSweepDelay
+	}
+	if left := gone.Add(delay).Sub(now); left > 0 && metav1.GetControllerOfNoCopy(p) != nil {
 		return scheduler.Plan{Recheck: left}
 	}
 	return scheduler.Plan{Actions: []scheduler.Action{scheduler.DeletePod{Name: p.Name, UID: p.UID}}}

@@ -166,7 +166,9 @@ func TestAPodWithoutItsVMIIsDeleted(t *testing.T) {
 		"one that Kubernetes deletes is left to it":   {nil, now, scheduler.Plan{Recheck: 15 * time.Second}},
 		"one that Kubernetes should have deleted":     {nil, now.Add(-time.Minute), scheduler.Plan{Actions: remove}},
 		"one that is being deleted is left to itself": {[]func(*corev1.Pod){orphaned, leaving}, now, scheduler.Plan{}},
-		"one that has ended, like any other":          {[]func(*corev1.Pod){orphaned, ended}, now, scheduler.Plan{Actions: remove}},
+		"an orphaned one that has ended":              {[]func(*corev1.Pod){orphaned, ended}, now, scheduler.Plan{Actions: remove}},
+		"one that has ended is left to it for longer": {[]func(*corev1.Pod){ended}, now.Add(-time.Minute), scheduler.Plan{Recheck: 4 * time.Minute}},
+		"one that has ended and is forgotten":         {[]func(*corev1.Pod){ended}, now.Add(-time.Hour), scheduler.Plan{Actions: remove}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
