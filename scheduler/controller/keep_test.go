@@ -554,6 +554,9 @@ func (w *filled) vms() vm.Observed {
 		i := w.instance()
 		i.Namespace, i.Name, i.OwnerReferences = v.Namespace, v.Name, one(w, nil, []metav1.OwnerReference{*metav1.NewControllerRef(v, vmi.VirtualMachines.GroupVersionKind)})
 		i.Annotations[vmi.VMGenerationAnnotation] = fmt.Sprint(1 + w.IntN(2))
+		if w.IntN(2) == 0 {
+			i.Annotations[vmi.StartRevisionAnnotation] = fmt.Sprint(1 + w.IntN(2))
+		}
 		i.Status.VirtualMachineRevisionName = one(w, "", vmi.StartRevision(v.UID, 1), vmi.StartRevision(v.UID, 2))
 		i.Spec.Domain.Devices.Interfaces = v.Spec.Template.Spec.Domain.Devices.DeepCopy().Interfaces
 		for n := range i.Spec.Domain.Devices.Interfaces {
