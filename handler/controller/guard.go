@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,6 +57,10 @@ type guard struct {
 	failures int
 	// strays are the launchers that are to end, of the loop that asks them.
 	strays map[types.UID]*control.Client
+
+	// compared says that the launchers were compared with the VMIs since the start, and that
+	// those that are to end have ended, or had their time.
+	compared atomic.Bool
 
 	mu    sync.Mutex
 	fault error
@@ -124,6 +129,9 @@ func (g *guard) change(do func()) {
 	do()
 	after := g.fault
 	g.mu.Unlock()
+	if after == nil {
+		g.compared.Store(true)
+	}
 	switch {
 	case before == nil && after != nil:
 		g.log.Warn("not ready", "err", after)
