@@ -115,6 +115,15 @@ func TestAStartThatTakesItsTimeIsSaid(t *testing.T) {
 	}
 }
 
+// Nothing is held back longer because the API server's clock is ahead.
+func TestAStartIsSaidAtOnceIfTheClocksDiffer(t *testing.T) {
+	w := newWorld(t, vmi.RunAlways)
+	w.settleWithin(0)
+	w.vmi.CreationTimestamp = metav1.NewTime(w.now.Add(time.Hour))
+	w.settleWithin(0)
+	require.Equal(t, vmi.StatusStarting, w.vm.Status.PrintableStatus)
+}
+
 // A start that failed before anything was written of it is counted, and its cause is said.
 func TestAStartThatFailsAtOnceIsCounted(t *testing.T) {
 	w := newWorld(t, vmi.RunHalted)

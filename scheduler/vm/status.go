@@ -52,7 +52,11 @@ func starts(o Observed, s *vmi.VirtualMachineStatus) time.Duration {
 	if v := o.own(); v != nil {
 		created = v.CreationTimestamp.Time
 	}
-	return max(0, created.Add(startTime).Sub(o.Now))
+	left := created.Add(startTime).Sub(o.Now)
+	if left > startTime { // the API server's clock is another one
+		return 0
+	}
+	return max(0, left)
 }
 
 // written is the plan that writes the status of v, with an event if a failure is new.
