@@ -13,13 +13,15 @@ import (
 
 // rejected reports whether the pod ended before anything in it was started: its
 // node refused it, because a device was not offered at the moment, or another pod
-// was faster, or the node was about to stop. The guest has not run.
+// was faster, or the node was about to stop. The guest has not run. A kubelet that was restarted
+// says of a container that it has not made that it does not find it.
 func rejected(p *corev1.Pod) bool {
 	if p.Status.Phase != corev1.PodFailed {
 		return false
 	}
 	return !slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), func(s corev1.ContainerStatus) bool {
-		return s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil
+		t := s.State.Terminated
+		return s.State.Running != nil || t != nil && t.Reason != notFound || s.LastTerminationState.Terminated != nil
 	})
 }
 

@@ -41,8 +41,11 @@ func endByNode(p *corev1.Pod) (vmi.Finding, bool) {
 // lost reports whether the container runtime, or the kubelet, did not find the
 // container any more when it was started: as containerd says it, and as the kubelet.
 func lost(t *corev1.ContainerStateTerminated) bool {
-	return t.Reason == "Unknown" && t.ExitCode == 255 || t.Reason == "ContainerStatusUnknown"
+	return t.Reason == "Unknown" && t.ExitCode == 255 || t.Reason == notFound
 }
+
+// notFound is the reason by which the kubelet says that it does not find a container.
+const notFound = "ContainerStatusUnknown"
 
 // disruption is why Kubernetes ends a pod that works, or that the pod was deleted.
 func disruption(p *corev1.Pod) (vmi.Finding, bool) {

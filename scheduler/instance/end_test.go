@@ -264,3 +264,10 @@ func TestADeviceThatIsMissingIsSaidWithTheHandlerThatOffersIt(t *testing.T) {
 	require.Equal(t, "virt-handler, which offers the devices of VMIs, is not ready on node node1: Pod was rejected: no healthy devices present",
 		s.Condition(vmi.ConditionReady).Message)
 }
+
+func TestAPodWhoseContainerARestartedKubeletDoesNotFindIsMadeAgainBeforeItsGuestRuns(t *testing.T) {
+	t.Parallel()
+	pod := launcher(exited(137, 0, "The container could not be located when the pod was terminated"), unknownStatus, rejectedNow, old)
+	require.Equal(t, vmi.PhasePending, statusOf(t, instance.Decide(observe(stored(vmi.PhaseScheduling), pod))).Phase)
+	require.Equal(t, vmi.PhaseFailed, statusOf(t, instance.Decide(observe(stored(vmi.PhaseRunning, ready), pod))).Phase, "its guest ran")
+}
