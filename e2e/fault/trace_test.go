@@ -352,6 +352,7 @@ var differs = []string{
 	"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields", "namespace", "generation", "observedGeneration",
 	"lastTransitionTime", "lastProbeTime", "lastUpdateTime", "phaseTransitionTimestamps", "startedAt", "finishedAt", "startTime",
 	"serial", "uuid", "macAddress", "mac", "revision", "kubevirt.io/created-by", "activePods", "podvisor.io/template-hash",
+	vmi.StartRevisionAnnotation, // a VM that was stored while the webhook was down gets another revision when it is completed
 }
 
 func without(v any) any {
@@ -403,12 +404,14 @@ func oracle(lives []life) error {
 
 var (
 	uids     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	revision = regexp.MustCompile(`\brevision-start-vm-UID-[0-9]+`)
 	launcher = regexp.MustCompile(`virt-launcher-([a-z0-9X-]+)-[a-z0-9]{5}`)
 	member   = regexp.MustCompile(`\bset-[a-z0-9]{6}\b`)
 )
 
-// steady is a text without the namespace, UIDs and random ends of names in it.
+// steady is a text without the namespace, UIDs, generations and random ends of names in it.
 func steady(s, namespace string) string {
 	s = strings.ReplaceAll(s, namespace, "NAMESPACE")
-	return launcher.ReplaceAllString(member.ReplaceAllString(uids.ReplaceAllString(s, "UID"), "set-X"), "virt-launcher-$1-X")
+	s = member.ReplaceAllString(uids.ReplaceAllString(s, "UID"), "set-X")
+	return launcher.ReplaceAllString(revision.ReplaceAllString(s, "revision-start-vm-UID-N"), "virt-launcher-$1-X")
 }
