@@ -165,7 +165,7 @@ func TestOfABurstNoEventIsLostAndNoneIsRepeated(t *testing.T) {
 			wg.Go(func() { e.Emit(t.Context(), named(i), Event{Finding: vmi.Finding{Reason: "Created"}}) })
 		}
 		wg.Wait()
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		end()
 		of := map[types.UID]int{}
 		for _, ev := range s.all {
@@ -196,7 +196,7 @@ func TestAttackTheEventsOfANamespaceLeaveRoomForThoseOfOthers(t *testing.T) {
 		s.mu.Lock()
 		err = nil
 		s.mu.Unlock()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		end()
 		require.Len(t, s.all, mostLate/2+others)
 		require.EqualValues(t, more, e.Dropped())
@@ -214,6 +214,12 @@ func emit(t *testing.T, e *Events, object int, reasons ...string) {
 
 func works() (error, bool) { return nil, false }
 
+// pass lets the time pass, and what is written in it be read.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 func TestAnEventThatTheAPIServerCannotWriteHoldsUpNoOtherObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, s, log, end := running(t, works)
@@ -222,16 +228,16 @@ func TestAnEventThatTheAPIServerCannotWriteHoldsUpNoOtherObject(t *testing.T) {
 			emit(t, e, i, "Poison", "Next")
 		}
 		emit(t, e, 100, "One", "Two")
-		time.Sleep(time.Second)
+		pass(time.Second)
 		require.Equal(t, []string{"v100 One", "v100 Two"}, s.order, "and the others keep their order")
 		require.Zero(t, e.Dropped())
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		require.Zero(t, e.Dropped(), "as long as nothing else was written, the API server may be what fails")
 		require.Len(t, s.order, 2)
 		tries := s.tries
 		for range mostTries {
 			emit(t, e, 200, "Other")
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 		}
 		require.EqualValues(t, 2*mostFailing, e.Dropped(), "each is dropped and counted")
 		require.Contains(t, log.String(), "reason=Poison")
@@ -240,7 +246,7 @@ func TestAnEventThatTheAPIServerCannotWriteHoldsUpNoOtherObject(t *testing.T) {
 		}
 		require.Less(t, s.tries-tries, 100*2*mostFailing)
 		tries = s.tries
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		require.Equal(t, tries, s.tries)
 		end()
 	})
@@ -252,13 +258,13 @@ func TestTheEventsOfAnObjectAreWrittenInTheirOrder(t *testing.T) {
 		s.poison = "One"
 		emit(t, e, 1, "One", "Two", "Three")
 		emit(t, e, 2, "One")
-		time.Sleep(time.Second)
+		pass(time.Second)
 		require.Empty(t, s.order)
 		s.mu.Lock()
 		s.poison = ""
 		s.mu.Unlock()
 		emit(t, e, 1, "Four")
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		emit(t, e, 1, "Five")
 		end()
 		var first []string
@@ -332,7 +338,7 @@ func TestAnEventThatIsRefusedIsNotTriedAgain(t *testing.T) {
 			return apierrors.NewForbidden(corev1.Resource("events"), "x", errors.New("the namespace is being terminated")), false
 		})
 		e.Emit(t.Context(), named(1), Event{Finding: vmi.Finding{Reason: "Created"}})
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		end()
 		require.Equal(t, 1, s.tries)
 		require.EqualValues(t, 1, e.Dropped())
