@@ -42,7 +42,8 @@ func deleting[T vmi.Object](o T, deleted *recent, now time.Time) T {
 		return o
 	}
 	o = o.DeepCopyObject().(T)
-	o.SetDeletionTimestamp(new(metav1.NewTime(at)))
+	when := metav1.NewTime(at)
+	o.SetDeletionTimestamp(&when)
 	return o
 }
 

@@ -43,7 +43,7 @@ func New(c Config) *Leader { return &Leader{cfg: c} }
 func (l *Leader) Run(ctx context.Context) error {
 	launcher, err := controller.Detect(ctx, l.cfg.Launcher, l.cfg.ContainerDisks, &versions{ServerVersionInterface: l.cfg.Version, log: l.cfg.Logger})
 	if ctx.Err() != nil {
-		return nil
+		err = nil // it was waited for
 	}
 	for err == nil && ctx.Err() == nil {
 		err = l.term(ctx, launcher)
@@ -65,7 +65,7 @@ func (l *Leader) term(ctx context.Context, launcher pod.Launcher) error {
 	})
 	if err != nil && led && ended == nil {
 		l.cfg.Logger.Warn("wait to lead again", "err", err)
-		return nil
+		err = nil
 	}
 	return err
 }
