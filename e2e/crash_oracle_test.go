@@ -352,7 +352,7 @@ func (s *scene) oracle(trace string) {
 		if n := len(l.qemus); n > s.starts(l) || n == 0 && !met {
 			errs = append(errs, fmt.Errorf("%s had %d QEMUs", what, n))
 		}
-		if slices.Contains(l.phases, vmi.PhaseFailed) && !(l.name != "guest" && l.reason == switchedOff) {
+		if slices.Contains(l.phases, vmi.PhaseFailed) && (l.name == "guest" || l.reason != switchedOff) {
 			failed--
 			if !met || !slices.Contains(s.reasons(), l.reason) {
 				errs = append(errs, fmt.Errorf("%s failed with %s", what, l.reason))
