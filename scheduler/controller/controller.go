@@ -117,6 +117,8 @@ type Controller struct {
 	// vanished are pods that were removed while their launchers ran. It is lost with the
 	// process.
 	vanished expiring.Map[types.UID, vanished]
+	// ended are pods whose guests are known to have ended, by the status of their VMIs.
+	ended expiring.Map[types.UID, struct{}]
 	// silences are what is known of pods that wait and do not say why. It is lost with the
 	// process, and is found anew then.
 	silences expiring.Map[types.UID, instance.Silence]

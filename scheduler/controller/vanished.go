@@ -24,6 +24,8 @@ type vanished struct {
 const (
 	mostVanished = 4096
 	vanishedFor  = 24 * time.Hour
+	// endedFor is how long after its VMI a pod may be removed.
+	endedFor = time.Hour
 )
 
 // noteVanished notes a pod that was removed while its launcher ran, as by force. Its kubelet
@@ -34,6 +36,9 @@ func (c *Controller) noteVanished(p *corev1.Pod) {
 	if s == nil || s.State.Running == nil || launched.Ended(p) || len(mounted(p)) == 0 || c.caches.pods.Lister().Key(reconcile.Key(p)) != nil {
 		return
 	}
+	if _, ended := c.ended.Get(p.UID, c.cfg.Now()); ended {
+		return
+	}
 	c.vanished.Put(p.UID, vanished{p, c.cfg.Now()}, c.cfg.Now(), vanishedFor)
 	for _, key := range madeFor(p) {
 		if v := c.caches.instances.Lister().Key(key); v != nil {
@@ -42,10 +47,12 @@ func (c *Controller) noteVanished(p *corev1.Pod) {
 	}
 }
 
-// forgetVanished drops the pods of a VMI whose guest is known to have ended.
+// forgetVanished drops the pods of a VMI whose guest is known to have ended, also those that
+// are removed after it.
 func (c *Controller) forgetVanished(v *vmi.VirtualMachineInstance) {
 	if v.Status.Phase.Final() && !v.Status.Uncertain() {
 		for uid := range v.Status.ActivePods {
+			c.ended.Put(uid, struct{}{}, c.cfg.Now(), endedFor)
 			c.vanished.Delete(uid)
 		}
 	}

@@ -48,6 +48,7 @@ func TestAVMIWaitsForAGuestOfWhichNeitherVMINorPodIsLeft(t *testing.T) {
 		"its VMI is there":                       {func(*corev1.Pod) {}, status(vmi.PhaseRunning), nothing, time.Second, false},
 		"its VMI is gone since":                  {func(*corev1.Pod) {}, status(vmi.PhaseRunning), gone, time.Second, true},
 		"its VMI had ended":                      {func(*corev1.Pod) {}, status(vmi.PhaseFailed), gone, time.Second, false},
+		"its VMI had ended and is gone":          {func(*corev1.Pod) {}, func(r rig) { status(vmi.PhaseSucceeded)(r); gone(r) }, nothing, time.Second, false},
 		"its VMI has ended since":                {func(*corev1.Pod) {}, nothing, func(r rig) { status(vmi.PhaseSucceeded)(r); gone(r) }, time.Second, false},
 		"its VMI had this name":                  {func(p *corev1.Pod) { p.Annotations[vmi.DomainAnnotation] = "testvmi" }, nothing, nothing, time.Minute, true},
 	} {
