@@ -29,7 +29,7 @@ var (
 	only    = flag.String("component", "", "only points of this component")
 	kind    = flag.String("kind", "", "only points of these kinds of faults, with commas between them")
 	step    = flag.String("step", "", "only the point of this step")
-	beside  = flag.Int("beside", 0, "how many points run at the same time. 0: 4 for each processor")
+	beside  = flag.Int("beside", 0, "how many points run at the same time. 0: 8 for each processor")
 	summary = flag.String("summary", "", "file that the numbers of points are added to")
 	record  = flag.Bool("update", false, "write the steps into testdata")
 )
@@ -147,7 +147,7 @@ func all(component string, steps []Step) []Point {
 func TestPoints(t *testing.T) {
 	testenv.Root(t)
 	require.NoError(t, world.err)
-	turn := make(chan struct{}, cmp.Or(*beside, 4*runtime.NumCPU()))
+	turn := make(chan struct{}, cmp.Or(*beside, 8*runtime.NumCPU()))
 	for _, name := range components {
 		if *only == "" || *only == name {
 			t.Run(name, func(t *testing.T) { // most of the time of a trace is spent in waits
