@@ -21,6 +21,8 @@ var (
 	disks    = []Disk{{Name: "root", Target: "vda", SizeBytes: 1 << 20}, {Name: "data", Target: "vdb"}}
 )
 
+const migrationUID = "7a90c1d2-0000-4000-8000-1d0e5f6a7b8c"
+
 // placed is an instance with the place of a disk.
 func placed() *vmi.VirtualMachineInstance {
 	v := instance.DeepCopy()
@@ -62,6 +64,16 @@ func TestWhatIsSentHasItsForm(t *testing.T) {
 		"state-terminated": State{Generation: 5, Phase: Ended, End: &End{Reason: Shutdown, Message: "the guest powered off", Terminated: true}},
 		"state-moved":      State{Generation: 5, Phase: Ended, End: &End{Reason: MovedAway, Message: "the guest runs in another pod"}},
 		"state-ended":      State{Generation: 5, Phase: Ended, End: &End{Reason: Killed, Message: "the grace period was over"}, Machine: "pc-q35-7.2", Disks: disks},
+		"state-sent":       State{Generation: 4, Phase: Paused, Pause: &Pause{Cause: PausedByMigration}, Movable: true, Migration: &Migration{UID: migrationUID, Stage: MigrationSent, Mode: vmi.MigrationPreCopy}},
+		"state-stays":      State{Generation: 4, Phase: Running, Movable: true, Migration: &Migration{UID: migrationUID, Stage: MigrationStays, Finding: &vmi.Finding{Reason: "Aborted", Message: "Live migration has been aborted"}}},
+		"migration-accept": MigrationAccept{UID: migrationUID, Certificate: "sha256:00"},
+		"migration-start": MigrationStart{UID: migrationUID, Node: "node2", Pod: "0d2f", Address: "10.244.1.2:8186", Certificate: "sha256:01", Settings: MigrationSettings{
+			MiBPerSecond: 64, Connections: 4, AutoConverge: true, PostCopy: true, Disruption: true, SecondsPerGB: 150, ProgressSeconds: 150,
+		}},
+		"migration-prepare": MigrationPrepare{MigrationBegin{UID: migrationUID}, MigrationBegun{XML: "<domain/>", Cookie: []byte("cookie"), Disks: []MigrationDisk{
+			{Name: "root", Target: "vda", SizeBytes: 1 << 20, Copied: true, Backing: &MigrationBacking{SizeBytes: 1 << 19, Hash: "sha256:02"}}, {Name: "data", Target: "vdb"},
+		}}},
+		"migration-finish": MigrationEnd{MigrationStep{UID: migrationUID, Cookie: []byte("cookie")}, true},
 		"refusal-stale":    vmi.Finding{Reason: ReasonStale, Message: "generation 3 is older than generation 4, which is in force"},
 		"refusal-instance": vmi.Finding{Reason: ReasonOtherInstance, Message: "this launcher runs another VMI"},
 	} {
@@ -81,6 +93,8 @@ func TestTheWordsOnTheWireAreThoseOfTheReleaseBefore(t *testing.T) {
 		string(CannotStart): "CannotStart", string(Cancelled): "Cancelled", string(MovedAway): "MovedAway",
 		ReasonMalformed: "Malformed", ReasonTooLarge: "TooLarge", ReasonOtherInstance: "OtherMachine",
 		ReasonInvalid: "Invalid", ReasonUnavailable: "Unavailable",
+		string(MigrationBegins): "Begins", string(MigrationSends): "Sends", string(MigrationSent): "Sent", string(MigrationStays): "Stays",
+		string(MigrationReceives): "Receives", string(MigrationArrived): "Arrived", string(MigrationDiscarded): "Discarded", ReasonNotMoved: "NotMoved",
 		ReasonNothingRead: "NothingReadFromDisks", ReasonNoBootableDevice: "NoBootableDevice",
 	} {
 		require.Equal(t, want, word)

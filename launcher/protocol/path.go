@@ -23,6 +23,9 @@ const (
 // request is of the release before, and is about the pod that the VMI runs in.
 const podQuery = "pod"
 
+// migrationQuery is the name of the UID of a migration in the query of a request.
+const migrationQuery = "migration"
+
 // Target is the launcher that a request to a handler is for.
 type Target struct {
 	// Namespace, Name and UID are those of its VMI. An empty UID is that of any VMI of
@@ -44,6 +47,9 @@ type Path struct {
 	// Call and Stream are what is asked for. One of them is empty.
 	Call   Call
 	Stream Stream
+	// Migration is the UID of the migration that the handler of its source asks for, by its
+	// certificate and without a token. Empty: the request is virt-controller's.
+	Migration types.UID
 }
 
 // String is the path as it is sent, escaped, with its query.
@@ -60,8 +66,14 @@ func (p Path) String() string {
 	for _, s := range append(segments, kind, what) {
 		path += "/" + url.PathEscape(s)
 	}
-	if pod := p.Target.Pod; pod != "" {
-		path += "?" + url.Values{podQuery: {string(pod)}}.Encode()
+	query := url.Values{}
+	for name, uid := range map[string]types.UID{podQuery: p.Target.Pod, migrationQuery: p.Migration} {
+		if uid != "" {
+			query.Set(name, string(uid))
+		}
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
 	}
 	return path
 }
@@ -87,6 +99,7 @@ func ParsePath(escaped string) (p Path, ok bool) {
 	}
 	if s = s[2:]; len(s) == 7 && s[0] == namespaces && s[2] == instances {
 		p.Target, s = Target{Namespace: s[1], Name: s[3], UID: types.UID(s[4]), Pod: types.UID(values.Get(podQuery))}, s[5:]
+		p.Migration = types.UID(values.Get(migrationQuery))
 	}
 	switch {
 	case len(s) != 2:

@@ -11,10 +11,11 @@ func TestPathsAreThoseOfTheReleaseBefore(t *testing.T) {
 	for want, p := range map[string]Path{
 		"/v1/calls/pause":     {Call: CallPause},
 		"/v1/streams/console": {Stream: StreamConsole},
-		"/v1/namespaces/default/instances/hello/6f1c/calls/guestosinfo":       {Target: hello, Call: CallGuestOSInfo},
-		"/v1/namespaces/default/instances/hello/6f1c/streams/screen-if-free":  {Target: hello, Stream: StreamScreenIfFree},
-		"/v1/namespaces/default/instances/hello/6f1c/calls/pause?pod=0e3f+8a": {Target: moving, Call: CallPause},
-		"/v1/namespaces/a%2Fb/instances/c%3Fd/e%20f/calls/g%2Fh":              {Target: Target{"a/b", "c?d", "e f", ""}, Call: "g/h"},
+		"/v1/namespaces/default/instances/hello/6f1c/calls/guestosinfo":                                   {Target: hello, Call: CallGuestOSInfo},
+		"/v1/namespaces/default/instances/hello/6f1c/streams/screen-if-free":                              {Target: hello, Stream: StreamScreenIfFree},
+		"/v1/namespaces/default/instances/hello/6f1c/calls/pause?pod=0e3f+8a":                             {Target: moving, Call: CallPause},
+		"/v1/namespaces/default/instances/hello/6f1c/streams/migration-memory?migration=7a90&pod=0e3f+8a": {Target: moving, Stream: StreamMigrationMemory, Migration: "7a90"},
+		"/v1/namespaces/a%2Fb/instances/c%3Fd/e%20f/calls/g%2Fh":                                          {Target: Target{"a/b", "c?d", "e f", ""}, Call: "g/h"},
 	} {
 		require.Equal(t, want, p.String())
 		got, ok := ParsePath(want)

@@ -63,7 +63,8 @@ func TestAStateThatFitsIsKept(t *testing.T) {
 			NotBooted: &vmi.Finding{Reason: ReasonNothingRead, Message: "nothing was read"}, Credentials: &Credentials{Failure: "no such user", Note: "line 1 is odd"},
 			KernelBoot: &vmi.KernelBootStatus{KernelInfo: &vmi.BootFileInfo{Checksum: 7}, InitrdInfo: &vmi.BootFileInfo{Checksum: 8}},
 			Interfaces: []Interface{{Name: "eth0", MAC: "02:29:ef:a9:cb:99", Addresses: []string{"10.0.2.2", "fd10:0:2::2"}}},
-			Links:      []Link{{Name: "default", State: "up"}, {Name: "lan", State: "down"}},
+			Links:      []Link{{Name: "default", State: "up"}, {Name: "lan", State: "down"}}, Movable: true,
+			Migration: &Migration{UID: migrationUID, Stage: MigrationStays, Mode: vmi.MigrationPreCopy, Finding: &vmi.Finding{Reason: "Aborted", Message: "it was aborted"}},
 		},
 		"a guest that is paused": {Phase: Paused, Pause: &Pause{Cause: PausedByIOError, Volume: "root", Message: "full"}},
 		"a guest that has ended": {Phase: Ended, End: &End{Reason: Shutdown, Message: "the guest powered off", Terminated: true}},
@@ -170,4 +171,25 @@ func FuzzSanitize(f *testing.F) {
 		require.LessOrEqual(t, len(s.Finding.Message), maxMessage)
 		require.NotContains(t, s.Machine, "/")
 	})
+}
+
+func TestAMigrationOfALauncherIsPassedOnIfItsWordsAreKnown(t *testing.T) {
+	failed := Migration{UID: migrationUID, Stage: MigrationStays, Mode: vmi.MigrationPreCopy, Finding: &vmi.Finding{Reason: "Failed", Message: "lost"}}
+	require.Equal(t, &failed, State{Phase: Running, Migration: &failed}.Sanitized().Migration)
+	for name, m := range map[string]Migration{
+		"a stage": {UID: migrationUID, Stage: "Elsewhere"}, "no UID": {Stage: MigrationSends}, "a UID that is none": {UID: "a b", Stage: MigrationSends},
+	} {
+		require.Nil(t, State{Phase: Running, Migration: &m}.Sanitized().Migration, name)
+	}
+	m := State{Phase: Running, Migration: &Migration{UID: migrationUID, Stage: MigrationSends, Mode: "Fast", Finding: &vmi.Finding{Reason: "No Word"}}}.Sanitized().Migration
+	require.Equal(t, &Migration{UID: migrationUID, Stage: MigrationSends, Finding: &vmi.Finding{Reason: UnknownReason}}, m)
+}
+
+func TestCallsAndStreamsOfMigrationsAreNoUsers(t *testing.T) {
+	for _, p := range []Path{{Call: CallMigrationAccept}, {Call: CallMigrationAbort}, {Stream: StreamMigrationDisks}} {
+		require.True(t, p.IsMigration(), p)
+	}
+	for _, p := range []Path{{}, {Call: CallPause}, {Stream: StreamConsole}, {Call: CallDestroy}} {
+		require.False(t, p.IsMigration(), p)
+	}
 }

@@ -59,6 +59,11 @@ type State struct {
 	// NotBooted is why the guest seems not to have booted, or why it is not known whether
 	// it has. Nil: it boots or has booted, or nothing is known.
 	NotBooted *vmi.Finding `json:"notBooted,omitempty"`
+	// Movable says that the launcher answers the calls of migrations. False: it is of a release
+	// that does not.
+	Movable bool `json:"movable,omitempty"`
+	// Migration is the last migration that the launcher took part in. Nil: none.
+	Migration *Migration `json:"migration,omitempty"`
 }
 
 // Sanitized returns the state with everything removed or shortened that does not
@@ -82,6 +87,8 @@ func (s State) Sanitized() State {
 		Panics:      within(s.Panics, maxCount),
 		Frozen:      s.Frozen,
 		NotBooted:   present(s.NotBooted, SanitizeFinding),
+		Movable:     s.Movable,
+		Migration:   s.Migration.sanitized(),
 	}
 	if slices.Contains(phases, s.Phase) {
 		out.Phase = s.Phase
