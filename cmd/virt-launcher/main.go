@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"time"
 
 	"github.com/podvisor/podvisor/internal/command"
 	"github.com/podvisor/podvisor/internal/storage/image"
@@ -52,6 +53,7 @@ func run(args []string) error {
 func launch(args []string) error {
 	limitMemory()
 	c := supervisor.Config{TerminationLog: "/dev/termination-log", Inspector: supervisor.Inspector{Command: []string{"/proc/self/exe", "inspect"}}}
+	c.Started = func() { time.AfterFunc(settled, giveBack) }
 	var f flag.FlagSet
 	f.StringVar(&c.Namespace, "namespace", "", "the VMI's namespace")
 	f.StringVar(&c.Name, "name", "", "the VMI's name")

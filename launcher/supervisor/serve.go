@@ -53,7 +53,10 @@ func listen(root string) (net.Listener, error) {
 // publish publishes a state that differs from the one before.
 func (s *Supervisor) publish(state protocol.State) {
 	if !reflect.DeepEqual(state, s.published) {
-		s.published = state
+		if state.Phase == protocol.Running && !s.ran && s.config.Started != nil {
+			s.config.Started()
+		}
+		s.published, s.ran = state, s.ran || state.Phase == protocol.Running
 		s.server.Publish(state)
 	}
 }

@@ -81,6 +81,10 @@ type Config struct {
 	// Run returns goes on waiting. Nil: nothing is typed.
 	Input io.Reader
 
+	// Started is called once, when the guest runs for the first time. It must not wait. Nil:
+	// nothing is.
+	Started func()
+
 	// TerminationLog is the file that gets the reason of the end, for the
 	// kubelet. Empty: none does.
 	TerminationLog string
@@ -121,6 +125,7 @@ type Supervisor struct {
 	screens     screens
 	inner       context.Context // that of Run, without its end
 	published   protocol.State
+	ran         bool // a guest that runs was published
 }
 
 // New returns a supervisor.
