@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"time"
 
 	"github.com/podvisor/podvisor/internal/command"
 	"github.com/podvisor/podvisor/internal/storage/image"
@@ -51,9 +50,8 @@ func run(args []string) error {
 }
 
 func launch(args []string) error {
-	limitMemory()
 	c := supervisor.Config{TerminationLog: "/dev/termination-log", Inspector: supervisor.Inspector{Command: []string{"/proc/self/exe", "inspect"}}}
-	c.Started = func() { time.AfterFunc(settled, giveBack) }
+	saveMemory(&c)
 	var f flag.FlagSet
 	f.StringVar(&c.Namespace, "namespace", "", "the VMI's namespace")
 	f.StringVar(&c.Name, "name", "", "the VMI's name")

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/launcher/supervisor"
 )
 
 // memoryLimit is the memory for which garbage is collected, in bytes: about what the
@@ -15,6 +17,12 @@ import (
 const memoryLimit = 24 << 20
 
 func limitMemory() { debug.SetMemoryLimit(memoryLimit) }
+
+// saveMemory keeps the memory of a launcher small while its guest runs.
+func saveMemory(c *supervisor.Config) {
+	limitMemory()
+	c.Started = func() { time.AfterFunc(settled, giveBack) }
+}
 
 // settled is how long after its start a guest is left alone: what follows its start, such as
 // the first reports, is over then.

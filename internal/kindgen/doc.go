@@ -18,6 +18,7 @@
 //
 //	served                all
 //	completed             those with defaults
+//	others                those without
 //	guests                those whose objects run guests, or make others that do
 //	makers                those whose objects make VMIs
 //	status                those whose status only components of Podvisor write

@@ -13,6 +13,7 @@ func set(name string, all []kinds.Kind) ([]kinds.Kind, error) {
 	in := map[string]func(kinds.Kind) bool{
 		"served":    func(kinds.Kind) bool { return true },
 		"completed": func(k kinds.Kind) bool { return k.Open },
+		"others":    func(k kinds.Kind) bool { return !k.Open },
 		"guests":    kinds.Kind.RunsGuests,
 		"makers":    func(k kinds.Kind) bool { return k.Template != nil },
 		"status":    func(k kinds.Kind) bool { return len(k.StatusBy) > 0 },

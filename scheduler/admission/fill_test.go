@@ -120,7 +120,7 @@ func trees(t *testing.T, object string, p defaults.Profile) (raw, read, whole, o
 	t.Helper()
 	var v vmi.VirtualMachineInstance
 	require.NoError(t, json.Unmarshal([]byte(object), &v))
-	out := patched(t, object, askOf(t, Webhooks{Settings: func() config.Config { return config.Config{Defaults: p} }}, DefaultsPath, object, ""))
+	out := patched(t, object, askOf(t, Webhooks{Settings: func() config.Config { return config.Config{Defaults: p} }}, completionPath, object, ""))
 	var err error
 	for to, from := range map[*map[string]any]any{&raw: json.RawMessage(object), &read: &v, &whole: defaults.Instance(&v, p), &ours: json.RawMessage(out)} {
 		*to, err = treeOf(from)

@@ -16,12 +16,13 @@ import (
 )
 
 // complete returns the object, which is created or follows before, with what was
-// left out, or the error of reading it. Faults are the changes of a spec that
-// cannot be changed. written is the tree of the object, and stays as it is.
-func complete(k kinds.Kind, c kinds.Cluster, object, before []byte, written map[string]any) (done map[string]any, faults field.ErrorList, err error) {
+// left out, or the error of reading it. Faults are those of an object that is created, and
+// the changes of a spec that cannot be changed. written is the tree of the object, and
+// stays as it is.
+func complete(k kinds.Kind, c kinds.Cluster, object, before []byte, written map[string]any) (v vmi.Object, done map[string]any, faults field.ErrorList, err error) {
 	v, old, err := decode(k, object, before)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	raw := runtime.DeepCopyJSON(written)
 	if k.FixedSpec && old != nil {
@@ -29,22 +30,27 @@ func complete(k kinds.Kind, c kinds.Cluster, object, before []byte, written map[
 		if err == nil && len(faults) == 0 {
 			err = restore(raw, before)
 		}
-		return raw, faults, err
+		return v, raw, faults, err
 	}
 	whole := k.Complete(v, c)
+	if len(before) == 0 && k.Open {
+		if faults = k.Create(whole, c); len(faults) > 0 {
+			return v, raw, faults, nil
+		}
+	}
 	if err := k.Unserved().Fill(raw, v, whole); err != nil {
-		return raw, nil, err
+		return v, raw, nil, err
 	}
 	// A default that depends on a list that was written, and is not changed, may
 	// change the meaning: a network without the interface that belongs to it.
 	filled := k.New()
 	if err := convert(raw, filled); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if !k.CompletesTo(filled, whole, c) {
 		raw["spec"] = written["spec"]
 	}
-	return raw, nil, nil
+	return v, raw, nil, nil
 }
 
 // check returns the object, which is created or follows before, and what is wrong with it,

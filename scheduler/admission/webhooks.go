@@ -170,9 +170,9 @@ func refused(err *apierrors.StatusError) *admissionv1.AdmissionResponse {
 	return &admissionv1.AdmissionResponse{Result: &err.ErrStatus}
 }
 
-// answerDefaults answers with a patch. A change of a spec that cannot be changed is
-// refused here, with its fields: the schema, which is checked next, knows only that
-// there is one.
+// answerDefaults answers with a patch. An object that is created is validated here, so that
+// its creation costs one review. A change of a spec that cannot be changed is refused here,
+// with its fields: the schema, which is checked next, knows only that there is one.
 func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	raw, err := tree(req.Object.Raw)
 	if err != nil {
@@ -189,23 +189,24 @@ func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionReq
 	if len(faults) > 0 {
 		return refused(apierrors.NewInvalid(k.GroupKind(), nameOf(req), validate.First(faults))), nil
 	}
-	done, faults, err := complete(k, c, req.Object.Raw, req.OldObject.Raw, raw)
+	v, done, faults, err := complete(k, c, req.Object.Raw, req.OldObject.Raw, raw)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(faults) > 0:
 		return refused(apierrors.NewInvalid(k.GroupKind(), nameOf(req), validate.First(faults))), nil
 	}
-	changes := difference(raw, done)
-	if len(changes) == 0 {
-		return allowed(), nil
+	out := allowed()
+	if req.Operation == admissionv1.Create {
+		out.Warnings = warnings(k, v, req)
 	}
-	patch, err := json.Marshal(changes)
-	if err != nil {
-		return nil, err
+	if changes := difference(raw, done); len(changes) > 0 {
+		out.PatchType = new(admissionv1.PatchTypeJSONPatch)
+		if out.Patch, err = json.Marshal(changes); err != nil {
+			return nil, err
+		}
 	}
-	kind := admissionv1.PatchTypeJSONPatch
-	return &admissionv1.AdmissionResponse{Allowed: true, Patch: patch, PatchType: &kind}, nil
+	return out, nil
 }
 
 // others is what else is wrong with the object, which the webhook that validates is not

@@ -85,13 +85,13 @@ func TestACreatedVMIIsCompleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := written(spec)
-			out := patched(t, object, ask(t, DefaultsPath, object, ""))
+			out := patched(t, object, ask(t, completionPath, object, ""))
 			var was, is vmi.VirtualMachineInstance
 			require.NoError(t, json.Unmarshal([]byte(object), &was))
 			require.NoError(t, json.Unmarshal([]byte(out), &is))
 			require.Equal(t, []string{vmi.Finalizer}, is.Finalizers)
 			require.True(t, equality.Semantic.DeepEqual(defaults.Instance(&was, defaults.Profile{}).Spec, defaults.Instance(&is, defaults.Profile{}).Spec), out)
-			require.Nil(t, ask(t, DefaultsPath, out, "").Patch, "what is complete stays as it is")
+			require.Nil(t, ask(t, completionPath, out, "").Patch, "what is complete stays as it is")
 		})
 	}
 }
@@ -100,7 +100,7 @@ func TestWhatWasWrittenStaysAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	object := written(`{"domain":{"memory":{"guest":"1024Mi"},"resources":{"requests":{"cpu":"1000m"}},"devices":{"disks":[{"name":"a","serial":"7"}]}},` +
 		`"volumes":[{"name":"a","emptyDisk":{"capacity":"1024Mi"}}],"unknown":{"number":1.50,"large":12345678901234567890}}`)
-	out := patched(t, object, ask(t, DefaultsPath, object, ""))
+	out := patched(t, object, ask(t, completionPath, object, ""))
 	for _, want := range []string{`"guest":"1024Mi"`, `"cpu":"1000m"`, `"capacity":"1024Mi"`, `"number":1.50`, `"large":12345678901234567890`, `"serial":"7"`} {
 		require.Contains(t, out, want)
 	}
@@ -111,7 +111,7 @@ func TestWhatWasWrittenStaysAsItWasWritten(t *testing.T) {
 func TestFinalizersOfOthersStay(t *testing.T) {
 	t.Parallel()
 	object := strings.Replace(written(`{"domain":{}}`), `"name":"vm"`, `"name":"vm","finalizers":["example.com/mine"]`, 1)
-	require.Contains(t, patched(t, object, ask(t, DefaultsPath, object, "")), `["example.com/mine","`+vmi.Finalizer+`"]`)
+	require.Contains(t, patched(t, object, ask(t, completionPath, object, "")), `["example.com/mine","`+vmi.Finalizer+`"]`)
 }
 
 func TestAnUpdateThatMeansTheSameIsNone(t *testing.T) {
@@ -388,12 +388,27 @@ func FuzzComplete(f *testing.F) {
 		if _, err := tree([]byte(object)); err != nil {
 			return
 		}
-		out := patched(t, object, ask(t, DefaultsPath, object, ""))
+		out := patched(t, object, ask(t, completionPath, object, ""))
 		var done vmi.VirtualMachineInstance
 		require.NoError(t, json.Unmarshal([]byte(out), &done))
 		require.True(t, equality.Semantic.DeepEqual(defaults.Instance(&v, defaults.Profile{}).Spec, defaults.Instance(&done, defaults.Profile{}).Spec), out)
 		ask(t, ValidationPath, out, "")
-		again := patched(t, out, ask(t, DefaultsPath, object, out))
+		again := patched(t, out, ask(t, completionPath, object, out))
 		require.JSONEq(t, out, again)
 	})
+}
+
+func TestAnObjectThatIsCreatedIsCompletedAndValidatedByOneReview(t *testing.T) {
+	t.Parallel()
+	r := ask(t, DefaultsPath, written(`{"domain":{"memory":{"guest":"64Mi"},"devices":{"disks":[{"name":"a"}]}},"volumes":[{"name":"b","emptyDisk":{"capacity":"1Gi"}}]}`), "")
+	require.False(t, r.Allowed)
+	var fields []string
+	for _, c := range r.Result.Details.Causes {
+		fields = append(fields, c.Field)
+	}
+	require.Equal(t, []string{"spec.domain.devices.disks[0].name"}, fields)
+	r = ask(t, DefaultsPath, written(`{"domain":{"memory":{"guest":"64Mi"},"devices":{"disks":[{"name":"a"}]}},"volumes":[{"name":"a","cloudInitNoCloud":{"userData":"echo hello"}}]}`), "")
+	require.True(t, r.Allowed, "%v", r.Result)
+	require.NotEmpty(t, r.Patch)
+	require.Len(t, r.Warnings, 1)
 }
