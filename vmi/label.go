@@ -98,6 +98,18 @@ const (
 	InstallStrategyLabel = "kubevirt.io/install-strategy"
 	// MigrationSelectorLabel is the name of the VMI that a migration moves.
 	MigrationSelectorLabel = "kubevirt.io/vmi-name"
+	// MigrationFinalizer keeps a deleted migration until it has ended.
+	MigrationFinalizer = "kubevirt.io/migrationJobFinalize"
+	// EvacuationMigrationAnnotation is on a migration that was made because its VMI has to
+	// leave a node, which it names.
+	EvacuationMigrationAnnotation = "kubevirt.io/evacuationMigration"
+	// EvacuationNamePrefix and VerbMigrationNamePrefix begin the names of migrations that
+	// were made because a VMI has to leave its node, and by the verb migrate.
+	EvacuationNamePrefix    = "kubevirt-evacuation-"
+	VerbMigrationNamePrefix = "kubevirt-migrate-vm-"
+	// DrainTaintKey is the key of the taint that makes VMIs leave a node, where the cluster
+	// names no other.
+	DrainTaintKey = "kubevirt.io/drain"
 
 	// StateLabel is the name of the VMI whose firmware's variables and TPM a claim
 	// holds.

@@ -25,6 +25,9 @@ type Config struct {
 	Nodes Nodes
 	// Launcher is what their launchers get.
 	Launcher Launcher
+	// Migrations are the settings of migrations that are set. Nil: none is. See
+	// [Config.Migration].
+	Migrations *vmi.MigrationConfiguration
 	// Agents are the versions of their guests' agents that are supported.
 	Agents AgentVersions
 	// Controller are the settings of virt-controller.
@@ -160,6 +163,7 @@ func Resolve(k *vmi.KubeVirt) (Config, field.ErrorList) {
 		Pods:          pods(in, d),
 		Launcher:      launcher(in, d, v),
 		Nodes:         Nodes{ObsoleteModels: in.ObsoleteCPUModels},
+		Migrations:    in.MigrationConfiguration,
 		Agents:        in.SupportedGuestAgentVersions,
 		Controller:    component(in.ControllerConfiguration, v.VirtController),
 		Handler:       component(in.HandlerConfiguration, v.VirtHandler),

@@ -30,6 +30,16 @@ developerConfiguration:
 evictionStrategy: LiveMigrate
 imagePullPolicy: Never
 memBalloonStatsPeriod: 5
+migrations:
+  allowAutoConverge: true
+  allowPostCopy: true
+  allowWorkloadDisruption: true
+  bandwidthPerMigration: 64Mi
+  completionTimeoutPerGiB: 60
+  nodeDrainTaintKey: example.com/leave
+  parallelMigrationsPerCluster: 8
+  parallelOutboundMigrationsPerNode: 3
+  progressTimeout: 30
 obsoleteCPUModels: {Westmere: true}
 permittedHostDevices:
   mediatedDevices: [{externalResourceProvider: true, mdevNameSelector: GRID, resourceName: example.com/vgpu}]

@@ -56,10 +56,24 @@ func configuration(at *field.Path, c *vmi.KubeVirtConfiguration) field.ErrorList
 	if b := c.SMBIOS; b != nil {
 		l = append(l, smbios(at.Child("smbios"), b)...)
 	}
+	if m := c.MigrationConfiguration; m != nil {
+		l = append(l, migrations(at.Child("migrations"), m)...)
+	}
 	l = append(l, component(at.Child("controllerConfiguration"), c.ControllerConfiguration)...)
 	l = append(l, component(at.Child("handlerConfiguration"), c.HandlerConfiguration)...)
 	if d := c.DeveloperConfiguration; d != nil {
 		l = append(l, developer(at.Child("developerConfiguration"), d)...)
+	}
+	return l
+}
+
+func migrations(at *field.Path, m *vmi.MigrationConfiguration) field.ErrorList {
+	l := notNegative(at, m.BandwidthPerMigration, m.CompletionTimeoutPerGiB)
+	if t := m.ProgressTimeout; t != nil && *t < 0 {
+		l = append(l, field.Invalid(at.Child("progressTimeout"), *t, "must not be negative"))
+	}
+	if k := m.NodeDrainTaintKey; k != nil {
+		l = append(l, invalid(at.Child("nodeDrainTaintKey"), *k, validation.IsQualifiedName(*k))...)
 	}
 	return l
 }

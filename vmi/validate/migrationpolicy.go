@@ -1,8 +1,10 @@
 package validate
 
 import (
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podvisor/podvisor/internal/vmi/quantity"
 	"github.com/podvisor/podvisor/vmi/migrationpolicy"
 )
 
@@ -19,14 +21,22 @@ func MigrationPolicy(p *migrationpolicy.MigrationPolicy) field.ErrorList {
 		l = append(l, labelsOf(selectors.Child("namespaceSelector"), s.Selectors.NamespaceSelector)...)
 		l = append(l, labelsOf(selectors.Child("virtualMachineInstanceSelector"), s.Selectors.VirtualMachineInstanceSelector)...)
 	}
-	if b := s.BandwidthPerMigration; b != nil && b.Sign() < 0 {
-		l = append(l, field.Invalid(at.Child("bandwidthPerMigration"), b.String(), "must not be negative"))
-	}
-	if t := s.CompletionTimeoutPerGiB; t != nil && *t < 0 {
-		l = append(l, field.Invalid(at.Child("completionTimeoutPerGiB"), *t, "must not be negative"))
-	}
+	l = append(l, quantity.Faults(at, s)...)
+	l = append(l, notNegative(at, s.BandwidthPerMigration, s.CompletionTimeoutPerGiB)...)
 	if d := s.MaxDowntimeMs; d != nil && (*d == 0 || *d > maxDowntimeMs) {
 		l = append(l, field.Invalid(at.Child("maxDowntimeMs"), *d, "must be from 1 to 2000000"))
+	}
+	return l
+}
+
+// notNegative are the faults of the limits of one migration that are set.
+func notNegative(at *field.Path, bandwidth *resource.Quantity, seconds *int64) field.ErrorList {
+	var l field.ErrorList
+	if bandwidth != nil && bandwidth.Sign() < 0 {
+		l = append(l, field.Invalid(at.Child("bandwidthPerMigration"), bandwidth.String(), "must not be negative"))
+	}
+	if seconds != nil && *seconds < 0 {
+		l = append(l, field.Invalid(at.Child("completionTimeoutPerGiB"), *seconds, "must not be negative"))
 	}
 	return l
 }
