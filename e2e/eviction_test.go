@@ -69,18 +69,23 @@ func TestAVMThatIsEvictedStartsAgain(t *testing.T) {
 	s.awaitGone(next)
 }
 
+// bridged keeps a guest on its node: its address is that of its pod.
+func bridged(v *vmi.VirtualMachineInstance) {
+	v.Spec.Domain.Devices.Interfaces[0].InterfaceBinding = vmi.InterfaceBinding{Bridge: &vmi.InterfaceBridge{}}
+}
+
 func TestAGuestThatMayOnlyMigrateDoesNotNoticeAnEviction(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.service("stays")
 	seen := s.newVisitor()
-	s.create(guest("stays", cloudConfig("hostname: stays"), strategy(vmi.EvictionLiveMigrate)))
+	s.create(guest("stays", cloudConfig("hostname: stays"), strategy(vmi.EvictionLiveMigrate), bridged))
 	v := s.awaitSteady("stays")
 	boot := seen.awaitPage("http://stays/boot-id")
 	for range 3 {
 		err := s.evict(v)
 		require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
-		require.ErrorContains(t, err, `VMI "`+s.name+`/stays" has evictionStrategy LiveMigrate and cannot be migrated`)
+		require.ErrorContains(t, err, "VMI stays is configured with an eviction strategy but is not live-migratable")
 	}
 	require.Equal(t, boot, seen.awaitPage("http://stays/boot-id"), "the guest did not boot anew")
 	require.Equal(t, v.Status, s.get("stays").Status, "the status is what it was")

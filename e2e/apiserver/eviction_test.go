@@ -42,6 +42,12 @@ func strategy(s vmi.EvictionStrategy) vmitest.Option {
 	return func(v *vmi.VirtualMachineInstance) { v.Spec.EvictionStrategy = &s }
 }
 
+// bridged keeps a guest on its node: its address is that of its pod.
+func bridged(v *vmi.VirtualMachineInstance) {
+	v.Spec.Domain.Devices.Interfaces[0].InterfaceBinding = vmi.InterfaceBinding{Bridge: &vmi.InterfaceBridge{}}
+	v.Spec.Domain.Devices.Interfaces[0].Ports = nil
+}
+
 // evict requests the eviction of the pod, as kubectl drain does.
 func (s space) evict(p *corev1.Pod, dryRun ...string) error {
 	s.t.Helper()
@@ -74,16 +80,16 @@ func TestAnEvictionFollowsTheStrategyOfTheVMI(t *testing.T) {
 	stop := w.serve()
 	w.control()
 	for name, s := range map[string]vmi.EvictionStrategy{"none": vmi.EvictionNone, "if-possible": vmi.EvictionLiveMigrateIfPossible} {
-		p := w.pod(w.start(name, strategy(s)))
+		p := w.pod(w.start(name, strategy(s), bridged))
 		require.NoError(t, w.evict(p))
 		w.goes(p)
 	}
 
-	v := w.start("stays", strategy(vmi.EvictionLiveMigrate))
+	v := w.start("stays", strategy(vmi.EvictionLiveMigrate), bridged)
 	p := w.pod(v)
 	err := w.evict(p)
 	require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
-	require.ErrorContains(t, err, `VMI "`+w.name+`/stays" has evictionStrategy LiveMigrate and cannot be migrated`)
+	require.ErrorContains(t, err, "VMI stays is configured with an eviction strategy but is not live-migratable")
 	w.stays(p)
 	require.Empty(t, w.await("stays", func(*vmi.VirtualMachineInstance) bool { return true }).Status.EvacuationNodeName)
 
@@ -91,7 +97,7 @@ func TestAnEvictionFollowsTheStrategyOfTheVMI(t *testing.T) {
 	require.NoError(t, w.evict(p), "the pod of a VMI that is being deleted is evicted")
 	w.goes(p)
 
-	p = w.pod(w.start("outage", strategy(vmi.EvictionLiveMigrate)))
+	p = w.pod(w.start("outage", strategy(vmi.EvictionLiveMigrate), bridged))
 	require.Error(t, w.evict(p))
 	stop()
 	require.NoError(t, w.evict(p), "while no webhook answers, evictions are allowed")

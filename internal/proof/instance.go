@@ -104,7 +104,7 @@ var instance = []group{
 		{"spec.readinessProbe.guestAgentPing", `s.awaitReadiness("alive", corev1.ConditionTrue)`},
 	}},
 	{Guest, "TestAGuestThatMayOnlyMigrateDoesNotNoticeAnEviction", []seen{
-		{"spec.evictionStrategy", `has evictionStrategy LiveMigrate and cannot be migrated`},
+		{"spec.evictionStrategy", `is configured with an eviction strategy but is not live-migratable`},
 	}},
 	{Guest, "TestADomainHasDisksOnEveryBusAndBootsFromTheOneWithABootOrder", []seen{
 		{"spec.domain.devices.disks[].bootOrder", `test guest is up`},

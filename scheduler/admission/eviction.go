@@ -67,7 +67,7 @@ func (e Evictions) refusal(ctx context.Context, req *admissionv1.AdmissionReques
 	pod, v, err := e.read(ctx, req.Namespace, req.Name)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("read pod %s/%s and its VMI to judge the eviction: %v; try again", req.Namespace, req.Name, err)
+		return fmt.Sprintf("kubevirt failed getting the vmi: pod %s/%s and its VMI are not read: %v; try again", req.Namespace, req.Name, err)
 	case v == nil:
 		return ""
 	}
@@ -76,8 +76,7 @@ func (e Evictions) refusal(ctx context.Context, req *admissionv1.AdmissionReques
 		return d.Refusal
 	}
 	if err := e.mark(ctx, v, d.Leave); err != nil {
-		return fmt.Sprintf("VMI %q has evictionStrategy External, and status.evacuationNodeName, which its controller watches, was not written: %v; try again",
-			v.Namespace+"/"+v.Name, err)
+		return fmt.Sprintf("kubevirt failed marking the vmi for eviction: status.evacuationNodeName of VMI %q is not written: %v; try again", v.Namespace+"/"+v.Name, err)
 	}
 	return d.Refusal
 }

@@ -144,7 +144,7 @@ func TestTheStrategyDecidesOnAnEviction(t *testing.T) {
 		"":                                "",
 		vmi.EvictionNone:                  "",
 		vmi.EvictionLiveMigrateIfPossible: "",
-		vmi.EvictionLiveMigrate:           `VMI "default/testvmi" has evictionStrategy LiveMigrate and cannot be migrated`,
+		vmi.EvictionLiveMigrate:           `VMI testvmi is configured with an eviction strategy but is not live-migratable`,
 		vmi.EvictionExternal:              `Eviction triggered evacuation of VMI "default/testvmi"`,
 	} {
 		t.Run(string(s), func(t *testing.T) {
@@ -183,8 +183,24 @@ func TestAnEvictionMarksTheVMIOnce(t *testing.T) {
 	want.Status.EvacuationNodeName, want.ResourceVersion = node, marked.ResourceVersion
 	require.Equal(t, want, marked, "nothing else is written")
 
-	refused(t, w.ask(t), "Eviction triggered")
+	refused(t, w.ask(t), "Evacuation in progress: Eviction triggered")
 	require.Equal(t, marked, w.instance(t), "what is there is not written again")
+}
+
+func TestAnEvictionMarksAVMIThatIsToMigrate(t *testing.T) {
+	t.Parallel()
+	for _, s := range []vmi.EvictionStrategy{vmi.EvictionLiveMigrate, vmi.EvictionLiveMigrateIfPossible} {
+		w := newWorld(t, s)
+		before := w.instance(t)
+		before.Status.SetCondition(vmi.Condition{Type: vmi.ConditionLiveMigratable, Status: corev1.ConditionTrue}, metav1.Now())
+		_, err := w.vmis.UpdateStatus(t.Context(), before, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		refused(t, w.ask(t, dryRun), `Eviction triggered evacuation of VMI "default/testvmi"`)
+		require.Empty(t, w.instance(t).Status.EvacuationNodeName, s)
+		refused(t, w.ask(t), `Eviction triggered evacuation of VMI "default/testvmi"`)
+		require.Equal(t, node, w.instance(t).Status.EvacuationNodeName, s)
+		refused(t, w.ask(t), `Evacuation in progress: Eviction triggered evacuation of VMI "default/testvmi": its migration waits`)
+	}
 }
 
 // Every pod in the cluster's network can send a review, which must not mark a VMI,
@@ -228,7 +244,7 @@ func TestAVMIThatCannotBeMarkedIsNotEvicted(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	refused(t, w.ask(t), `VMI "default/testvmi" has evictionStrategy External, and status.evacuationNodeName, which its controller watches, was not written: `)
+	refused(t, w.ask(t), `kubevirt failed marking the vmi for eviction: status.evacuationNodeName of VMI "default/testvmi" is not written: `)
 	require.Empty(t, w.instance(t).Status.EvacuationNodeName)
 	w.on = func(*http.Request) {}
 	refused(t, w.ask(t), "Eviction triggered")
@@ -292,7 +308,7 @@ func TestAPodThatCannotBeReadIsNotEvicted(t *testing.T) {
 	w.kube.PrependReactor("get", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("the API server is busy")
 	})
-	refused(t, w.ask(t), "read pod default/"+w.pod.Name+" and its VMI to judge the eviction: the API server is busy; try again")
+	refused(t, w.ask(t), "kubevirt failed getting the vmi: pod default/"+w.pod.Name+" and its VMI are not read: the API server is busy; try again")
 
 	w = newWorld(t, vmi.EvictionNone)
 	ctx, cancel := context.WithCancel(t.Context())
