@@ -450,6 +450,8 @@ func virtctlSpec(t *testing.T, c virtctl) {
 	require.NoError(t, os.WriteFile(file, []byte(expanded), 0o600))
 	require.Contains(t, c.does("expand", "--file", file, "--output", "json"), `"kind": "VirtualMachine"`)
 	c.says("Service tool-web successfully created for vm tool", "expose", "vm", "tool", "--name", "tool-web", "--port", "80")
+	c.says("Dry Run execution\nVM tool was scheduled to migrate", "migrate", "tool", "--dry-run")
+	c.refuses("Found no migration to cancel for tool", "migrate-cancel", "tool")
 	for _, kind := range []string{"vm", "vmi"} {
 		c.says(fmt.Sprintf("%s %s/tool was canceled evacuation", strings.ToUpper(kind), c.name), "evacuate-cancel", kind, "tool")
 	}
@@ -461,7 +463,6 @@ func virtctlMissing(t *testing.T, c virtctl) {
 		`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: extra}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}}`),
 		"-n", c.name, "create", "-f", "-")
 	require.NoError(t, err)
-	c.refuses("Error migrating VirtualMachine "+conflict(aVM, "tool", "live migration is not supported by this version: stop the VM, and start it on another node"), "migrate", "tool")
 	c.refuses(`error removing volume, virtualmachineinstances.subresources.kubevirt.io "tool" is forbidden: User "`+virtctlUser+`" cannot update resource `+
 		`"virtualmachineinstances/removevolume" in API group "subresources.kubevirt.io" in the namespace "`+c.name+`"`, "removevolume", "tool", "--volume-name=extra")
 	c.as = "" // an administrator of the cluster
@@ -477,7 +478,6 @@ func virtctlMissing(t *testing.T, c virtctl) {
 		{"Can't access VMI tool: virtualmachineinstances/usbredir" + served, "usbredir --no-launch tool"},
 		{"could not get guestfs image info: the server could not find the requested resource", "guestfs extra"},
 		{"the server could not find the requested resource (post virtualmachineexports.export.kubevirt.io)", "vmexport download tool --pvc=extra --output=tool.img"},
-		{"Error fetching virtual machine instance migration list  the server could not find the requested resource (get virtualmachineinstancemigrations.kubevirt.io)", "migrate-cancel tool"},
 		{"could not detect a KubeVirt installation", "adm log-verbosity"},
 	} {
 		c.refuses(tt.want, strings.Fields(tt.command)...)

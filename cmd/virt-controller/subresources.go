@@ -5,14 +5,13 @@ import (
 
 	"github.com/podvisor/podvisor/internal/ops"
 	"github.com/podvisor/podvisor/scheduler/subresource"
-	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 // subresources answer the verbs of VMs and VMIs.
 func subresources(s *ops.Setup, api clients) (*subresource.Server, error) {
 	return subresource.New(subresource.Config{
 		Client: api.verbVMIs, Kube: api.verbKube, Logger: s.Log, Guests: api.guests,
-		Defaults: func() defaults.Profile { return s.Settings.Config().Defaults },
+		Settings: s.Settings.Config,
 		ConfigVersion: func() string {
 			if k := s.Settings.State().KubeVirt; k != nil {
 				return k.ResourceVersion

@@ -101,8 +101,10 @@ func expand(change func(*vmi.VirtualMachine)) func(context.Context, client.Virtu
 	}
 }
 
-func migrate(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
-	return c.Migrate(ctx, "a", vmi.MigrateOptions{})
+func migrate(o vmi.MigrateOptions) func(context.Context, client.VirtualMachines, client.VirtualMachineInstances) error {
+	return func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
+		return c.Migrate(ctx, "a", o)
+	}
 }
 
 func pause(o vmi.PauseOptions) func(context.Context, client.VirtualMachines, client.VirtualMachineInstances) error {
@@ -160,9 +162,12 @@ var refusals = []verbCase{
 		call: restart(vmi.RestartOptions{}), queue: []vmi.StateChange{vmi.StartRequest},
 		is: apierrors.IsConflict, words: "stop/start already underway"},
 	{name: "restart of no VM", call: restart(vmi.RestartOptions{}), is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
-	{name: "migration of one that runs", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, call: migrate, is: apierrors.IsConflict, words: "live migration is not supported"},
-	{name: "migration of one without a VMI", strategy: vmi.RunManual, call: migrate, is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
-	{name: "migration of no VM", phase: vmi.PhaseRunning, call: migrate, is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
+	{name: "dry migration of one that runs", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, call: migrate(vmi.MigrateOptions{DryRun: dryRun})},
+	{name: "migration with an unknown dryRun", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, call: migrate(vmi.MigrateOptions{DryRun: unknown}),
+		is: apierrors.IsBadRequest, words: "dryRun"},
+	{name: "migration of one without a VMI", strategy: vmi.RunManual, call: migrate(vmi.MigrateOptions{}),
+		is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
+	{name: "migration of no VM", phase: vmi.PhaseRunning, call: migrate(vmi.MigrateOptions{}), is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
 	{name: "expansion of one with an instance type", strategy: vmi.RunHalted, vm: func(m *vmi.VirtualMachine) { m.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "small"} },
 		call: func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 			_, err := c.ExpandSpec(ctx, "a")
@@ -276,10 +281,8 @@ var verbCases = []verbCase{
 	{name: "restart of one that is halted", strategy: vmi.RunHalted, call: restart(vmi.RestartOptions{}),
 		is: apierrors.IsConflict, words: "Halted does not support manual restart requests"},
 	{name: "restart of one that is off", strategy: vmi.RunManual, call: restart(vmi.RestartOptions{}), is: apierrors.IsConflict, words: "VM is not running"},
-	{name: "migration of one that is off", strategy: vmi.RunManual, phase: vmi.PhaseScheduling,
-		call: func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
-			return c.Migrate(ctx, "a", vmi.MigrateOptions{})
-		}, is: apierrors.IsConflict},
+	{name: "migration of one that is off", strategy: vmi.RunManual, phase: vmi.PhaseScheduling, call: migrate(vmi.MigrateOptions{}),
+		is: apierrors.IsConflict, words: "VM is not running"},
 	{name: "ports of a VM that is off", strategy: vmi.RunManual, call: func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 		_, err := c.PortForward("a")(ctx, "tcp", ":80")
 		return err

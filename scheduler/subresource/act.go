@@ -54,6 +54,9 @@ func (s *Server) act(ctx context.Context, r *request, v *vmi.VirtualMachineInsta
 		}
 	}
 	switch {
+	case p.Migration != nil:
+		_, err := s.Client.VirtualMachineInstanceMigrations(r.namespace).Create(ctx, p.Migration, metav1.CreateOptions{DryRun: p.DryRun})
+		return nil, verb.NotCreated(written(err))
 	case p.Call != nil:
 		return s.call(ctx, r, v, p.Call)
 	case p.Stream != nil && p.Stream.Name == verb.Screenshot:

@@ -39,7 +39,11 @@ func (s *Server) body(ctx context.Context, r *request) (b []byte, leave func(), 
 
 // observe reads what the verb is decided on.
 func (s *Server) observe(ctx context.Context, r *request, body []byte) (o verb.Observed, err error) {
-	o = verb.Observed{Namespace: r.namespace, Name: r.name, Body: body, Tail: r.rest, Drain: s.DrainKey, Defaults: s.Defaults(), Now: time.Now()}
+	in := s.Settings()
+	o = verb.Observed{
+		Namespace: r.namespace, Name: r.name, Body: body, Tail: r.rest,
+		Drain: *in.Migration(nil).NodeDrainTaintKey, Defaults: in.Defaults, Now: time.Now(),
+	}
 	o.Keep, _ = strconv.ParseBool(r.URL.Query().Get("preserveSession"))
 	if r.verb.Needs(verb.VM) {
 		if o.VM, err = present(s.Client.VirtualMachines(r.namespace).Get(ctx, r.name, metav1.GetOptions{})); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/guest"
 	"github.com/podvisor/podvisor/scheduler/subresource/frontproxy"
 	"github.com/podvisor/podvisor/vmi/client"
-	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/config"
 )
 
 // Config is the configuration of a Server.
@@ -26,14 +26,13 @@ type Config struct {
 	Kube kubernetes.Interface
 	// Guests reach the launchers. Without nodes, what needs them is answered with 503.
 	Guests guest.Guests
-	// Defaults complete a VM that is expanded. Nil: the defaults of Podvisor.
-	Defaults func() defaults.Profile
+	// Settings returns the configuration of the cluster that is in force: its defaults
+	// complete a VM that is expanded, and its taint is that of nodes that are drained. Nil:
+	// the default configuration.
+	Settings func() config.Config
 	// ConfigVersion is the resourceVersion of the KubeVirt object in force, which healthz
 	// answers with. Nil: there is none.
 	ConfigVersion func() string
-	// DrainKey is the key of the taint of nodes that are drained. Empty:
-	// kubevirt.io/drain.
-	DrainKey string
 	// Version is answered to who asks for the version. Without a GitVersion: what the
 	// program was built from.
 	Version version.Info
@@ -51,15 +50,14 @@ type Config struct {
 }
 
 func (c Config) complete() Config {
-	c.DrainKey = cmp.Or(c.DrainKey, "kubevirt.io/drain")
 	if c.Version.GitVersion == "" {
 		c.Version = own()
 	}
 	c.Requests = cmp.Or(c.Requests, 128)
 	c.Streams = cmp.Or(c.Streams, 1000)
 	c.StreamsPerVMI = cmp.Or(c.StreamsPerVMI, 20)
-	if c.Defaults == nil {
-		c.Defaults = func() defaults.Profile { return defaults.Profile{} }
+	if c.Settings == nil {
+		c.Settings = func() config.Config { return config.Config{} }
 	}
 	if c.ConfigVersion == nil {
 		c.ConfigVersion = func() string { return "" }

@@ -156,7 +156,9 @@ func (c VirtualMachines) Restart(ctx context.Context, name string, opts vmi.Rest
 	return c.call(ctx, name, "restart", opts)
 }
 
-// Migrate moves the running VM to another node. It is a conflict: this version moves none.
+// Migrate creates a migration of the running VM to another node, and returns before it has
+// begun: [Client.VirtualMachineInstanceMigrations] lists it by the label
+// [vmi.MigrationSelectorLabel]. An internal error says why the VM cannot move.
 func (c VirtualMachines) Migrate(ctx context.Context, name string, opts vmi.MigrateOptions) error {
 	return c.call(ctx, name, "migrate", opts)
 }

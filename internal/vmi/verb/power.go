@@ -2,6 +2,7 @@ package verb
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -194,5 +195,13 @@ func migrate(o Observed) (Plan, error) {
 	case o.VMI.Status.Phase != vmi.PhaseRunning:
 		return Plan{}, conflict(OfVM, o.Name, "VM is not running")
 	}
-	return Plan{}, conflict(OfVM, o.Name, "live migration is not supported by this version: stop the VM, and start it on another node")
+	if _, err := dry(opts.DryRun); err != nil {
+		return Plan{}, err
+	}
+	m := &vmi.VirtualMachineInstanceMigration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstanceMigrations.Kind},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: vmi.VerbMigrationNamePrefix, Namespace: o.Namespace},
+		Spec:       vmi.VirtualMachineInstanceMigrationSpec{VMIName: o.Name, AddedNodeSelector: opts.AddedNodeSelector},
+	}
+	return Plan{Migration: m, DryRun: opts.DryRun}, nil
 }

@@ -62,6 +62,15 @@ func (v Verb) NoWebsocket() error {
 	return bad("%s is a websocket: send the headers of an upgrade", v.Subresource)
 }
 
+// NotCreated is the answer to a verb that creates an object which the API server does not
+// take. Nil: it has.
+func NotCreated(err error) error {
+	if err == nil {
+		return nil
+	}
+	return internal("%w", err)
+}
+
 // Refused is the answer to a verb whose call or stream a node or launcher refuses, or does
 // not answer.
 func (v Verb) Refused(i *vmi.VirtualMachineInstance, err error) error {

@@ -115,10 +115,13 @@ type Observed struct {
 	Now time.Time
 }
 
-// Plan is what a request does. Patches are made in their order, then the launcher is
-// called, or a stream is opened.
+// Plan is what a request does. Patches are made in their order, then the migration is
+// created, the launcher is called, or a stream is opened.
 type Plan struct {
 	Patches []Patch
+	// Migration is what is created. DryRun is empty or ["All"]. Nil: nothing.
+	Migration *vmi.VirtualMachineInstanceMigration
+	DryRun    []string
 	// Call is what the launcher is called with, under the name of the verb's subresource.
 	// Nil: it is not called.
 	Call *Call

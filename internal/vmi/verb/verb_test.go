@@ -164,6 +164,24 @@ func TestAPlanOfACallHasItsOptions(t *testing.T) {
 	require.Equal(t, verb.Plan{Call: &verb.Call{Options: vmi.FreezeUnfreezeTimeout{UnfreezeTimeout: &metav1.Duration{Duration: 10 * time.Second}}}}, p)
 }
 
+func TestAMigrationIsMadeForTheVMIOfTheVM(t *testing.T) {
+	v, _ := verb.Find(verb.VMs, "migrate")
+	for body, want := range map[string]verb.Plan{
+		"":                                   {},
+		`{"dryRun":["All"]}`:                 {DryRun: []string{"All"}},
+		`{"addedNodeSelector":{"zone":"b"}}`: {Migration: &vmi.VirtualMachineInstanceMigration{Spec: vmi.VirtualMachineInstanceMigrationSpec{AddedNodeSelector: map[string]string{"zone": "b"}}}},
+	} {
+		p, err := v.Decide(verb.Observed{Namespace: "n", Name: "a", VM: vmitest.NewVM(vmi.RunAlways), VMI: runs(), Body: []byte(body)})
+		require.NoError(t, err)
+		if want.Migration == nil {
+			want.Migration = &vmi.VirtualMachineInstanceMigration{}
+		}
+		m := want.Migration
+		m.APIVersion, m.Kind, m.Namespace, m.GenerateName, m.Spec.VMIName = "kubevirt.io/v1", "VirtualMachineInstanceMigration", "n", "kubevirt-migrate-vm-", "a"
+		require.Equal(t, want, p, body)
+	}
+}
+
 func TestARestartAtOnceIsTakenBackIfItCannotBeQueued(t *testing.T) {
 	v, _ := verb.Find(verb.VMs, "restart")
 	i := runs()

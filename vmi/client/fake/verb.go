@@ -11,12 +11,14 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/vmi/verb"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 // call is a call of a verb, and what it is decided on.
@@ -121,12 +123,29 @@ func (c *call) do() (verb.Plan, any, error) {
 	}
 	answer := plan.Answer
 	switch {
+	case plan.Migration != nil:
+		err = verb.NotCreated(c.create(plan.Migration, plan.DryRun))
 	case plan.Call != nil:
 		answer, err = c.play()
 	case plan.Stream != nil && plan.Stream.Name == verb.Screenshot:
 		answer, err = screenshot()
 	}
 	return plan, answer, err
+}
+
+// create creates the migration, complete as the webhooks would leave it.
+func (c *call) create(m *vmi.VirtualMachineInstanceMigration, dryRun []string) error {
+	o, err := runtime.DefaultUnstructuredConverter.ToUnstructured(defaults.Migration(m))
+	if err != nil {
+		return err
+	}
+	kind := c.key(vmi.VirtualMachineInstanceMigrations.Definition).kind
+	if kind == nil {
+		return unserved(c.request, "the kind of what it creates is not served: "+giveKind)
+	}
+	r := &http.Request{URL: &url.URL{RawQuery: url.Values{"dryRun": dryRun}.Encode()}}
+	_, err = c.server.add(request{Request: r, key: key{kind: kind, namespace: c.Namespace}}, &unstructured.Unstructured{Object: o})
+	return err
 }
 
 // key is the key of the object of the kind that the call names.
