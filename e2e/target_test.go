@@ -81,10 +81,14 @@ func (s space) target(v *vmi.VirtualMachineInstance, first corev1.Pod) corev1.Po
 	s.t.Helper()
 	kube, err := kubernetes.NewForConfig(asController())
 	require.NoError(s.t, err)
+	m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Name: "move"}}
+	m.Spec.VMIName = v.Name
+	m, err = world.vmis.VirtualMachineInstanceMigrations(s.name).Create(s.t.Context(), m, metav1.CreateOptions{})
+	require.NoError(s.t, err)
 	compute := first.Spec.Containers[0]
 	p, err := pod.Render(v, pod.Config{
 		Launcher: pod.Launcher{Build: launched.Build(&first), Image: compute.Image, AllowEmulation: slices.Contains(compute.Args, "--allow-emulation")},
-		Role:     pod.Target(&vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Name: "move", UID: "m1"}}),
+		Role:     pod.Target(m),
 	})
 	require.NoError(s.t, err)
 	p, err = kube.CoreV1().Pods(s.name).Create(s.t.Context(), p, metav1.CreateOptions{})

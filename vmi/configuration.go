@@ -108,7 +108,6 @@ type KubeVirtConfiguration struct {
 
 	// MigrationConfiguration are the settings of migrations.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
 	MigrationConfiguration *MigrationConfiguration `json:"migrations,omitempty"`
 
 	// LiveUpdateConfiguration limits what can be added to a running guest.

@@ -8,16 +8,13 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=vmim;vmims,categories=all
 // +kubebuilder:subresource:status
-// +kubebuilder:ac:generate=false
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="VMI",type=string,JSONPath=`.spec.vmiName`
-// +podvisor:unserved=VMIs do not migrate
 type VirtualMachineInstanceMigration struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the desired migration. It cannot be changed after creation.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a VirtualMachineInstanceMigration cannot be changed; delete it and create another"
 	Spec VirtualMachineInstanceMigrationSpec `json:"spec"`
 
 	// Status is the observed migration. Only Podvisor writes it.

@@ -11,12 +11,10 @@ type MigrationState struct {
 	// StartTimestamp is when the copy began.
 	// +optional
 	// +nullable
-	// +podvisor:unserved=VMIs do not migrate
 	StartTimestamp *metav1.Time `json:"startTimestamp,omitempty"`
 	// EndTimestamp is when the migration ended.
 	// +optional
 	// +nullable
-	// +podvisor:unserved=VMIs do not migrate
 	EndTimestamp *metav1.Time `json:"endTimestamp,omitempty"`
 	// Completed says that the migration has ended, with success or without.
 	// +optional
@@ -26,15 +24,12 @@ type MigrationState struct {
 	Failed bool `json:"failed,omitempty"`
 	// FailureReason is a sentence with the cause.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
 	FailureReason string `json:"failureReason,omitempty"`
 	// AbortRequested says that the migration is to stop.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
 	AbortRequested bool `json:"abortRequested,omitempty"`
 	// AbortStatus is the progress of the abort.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
 	AbortStatus MigrationAbortStatus `json:"abortStatus,omitempty"`
 	// MigrationUID is the UID of the VirtualMachineInstanceMigration.
 	// +optional
@@ -42,19 +37,16 @@ type MigrationState struct {
 	// Mode says how memory is copied: while the guest runs on the first node, on
 	// the second, or not at all.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
 	Mode MigrationMode `json:"mode,omitempty"`
 	// MigrationPolicyName is the MigrationPolicy that applied.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
 	MigrationPolicyName *string `json:"migrationPolicyName,omitempty"`
 	// MigrationConfiguration are the settings that applied.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
 	MigrationConfiguration *MigrationConfiguration `json:"migrationConfiguration,omitempty"`
 	// MigrationNetworkType is pod, or migration if there is a network for it.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
+	// +podvisor:unserved=all migrations go over the network of the nodes
 	MigrationNetworkType MigrationNetworkType `json:"migrationNetworkType,omitempty"`
 
 	// SourceNode is the node that the VMI leaves.
@@ -66,7 +58,7 @@ type MigrationState struct {
 	// SourcePersistentStatePVCName is the claim with the VMI's own state that it
 	// leaves.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
+	// +podvisor:unserved=a claim of persistent state is not handed over to another one
 	SourcePersistentStatePVCName string `json:"sourcePersistentStatePVCName,omitempty"`
 
 	// TargetNode is the node that the VMI goes to.
@@ -91,7 +83,7 @@ type MigrationState struct {
 	TargetNodeDomainReadyTimestamp *metav1.Time `json:"targetNodeDomainReadyTimestamp,omitempty"`
 	// TargetAttachmentPodUID is the pod that holds hotplugged volumes there.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
+	// +podvisor:unserved=nothing can be added to a running VMI yet
 	TargetAttachmentPodUID types.UID `json:"targetAttachmentPodUID,omitempty"`
 	// TargetCPUSet are the CPUs that a VMI with dedicated ones has there.
 	// +optional
@@ -103,12 +95,12 @@ type MigrationState struct {
 	// TargetPersistentStatePVCName is the claim with the VMI's own state that it
 	// goes to.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
+	// +podvisor:unserved=a claim of persistent state is not handed over to another one
 	TargetPersistentStatePVCName string `json:"targetPersistentStatePVCName,omitempty"`
 	// TargetMemoryOverhead is what the second pod is given beside the guest's
 	// memory.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
+	// +podvisor:unserved=the memory of a running VMI does not change, and both pods are given the same
 	TargetMemoryOverhead *resource.Quantity `json:"targetMemoryOverhead,omitempty"`
 }
 
@@ -181,7 +173,8 @@ type MigrationConfiguration struct {
 	// +optional
 	AllowAutoConverge *bool `json:"allowAutoConverge,omitempty"`
 	// AllowPostCopy lets a guest run on the second node before all memory is
-	// there. It needs a seccomp profile that permits it. Default: false.
+	// there. It needs userfaultfd there without privileges: where that is not to be had,
+	// the migration fails. Default: false.
 	// +optional
 	AllowPostCopy *bool `json:"allowPostCopy,omitempty"`
 	// AllowWorkloadDisruption lets a migration that takes too long pause the
@@ -203,23 +196,28 @@ type MigrationConfiguration struct {
 	// MaxDowntimeMs is how long the guest may be paused at the end, in
 	// milliseconds. Default: 900.
 	// +optional
+	// +podvisor:unserved=QEMU's own limit of 300 ms holds
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2000000
 	MaxDowntimeMs *uint64 `json:"maxDowntimeMs,omitempty"`
 	// UnsafeMigrationOverride migrates even where libvirt reports that data could
 	// be lost. Default: false.
 	// +optional
+	// +podvisor:unserved=a VMI whose data could be lost does not migrate
 	UnsafeMigrationOverride *bool `json:"unsafeMigrationOverride,omitempty"`
 	// DisableTLS sends the guest's memory over the network without encryption.
 	// Default: false.
 	// +optional
+	// +podvisor:unserved=the memory of a guest goes between nodes only by TLS
 	DisableTLS *bool `json:"disableTLS,omitempty"`
 	// Network is the NetworkAttachmentDefinition that migrations use. Default:
 	// the pod network.
 	// +optional
+	// +podvisor:unserved=all migrations go over the network of the nodes
 	Network *string `json:"network,omitempty"`
 	// MatchSELinuxLevelOnMigration gives the second pod the SELinux level of the
 	// first, which shared volumes need. Default: true.
 	// +optional
+	// +podvisor:unserved=launcher pods have the level that the container runtime gives them
 	MatchSELinuxLevelOnMigration *bool `json:"matchSELinuxLevelOnMigration,omitempty"`
 }

@@ -118,10 +118,10 @@ type VirtualMachineInstanceStatus struct {
 	// +optional
 	FSFreezeStatus string `json:"fsFreezeStatus,omitempty"`
 
-	// EvacuationNodeName is the node that the VMI has to leave, since an eviction
-	// was refused because of evictionStrategy External. A controller outside of
-	// Podvisor acts on it, by deleting the VMI or replacing it: the field is not
-	// cleared.
+	// EvacuationNodeName is the node that the VMI has to leave, since an eviction was
+	// refused because of its evictionStrategy. With LiveMigrate and LiveMigrateIfPossible
+	// it is migrated; with External another controller acts on it. It is empty again
+	// when the VMI has left, or by the verb evacuate/cancel.
 	// +optional
 	EvacuationNodeName string `json:"evacuationNodeName,omitempty"`
 
@@ -132,24 +132,24 @@ type VirtualMachineInstanceStatus struct {
 	// MigrationMethod says how the VMI would migrate: LiveMigration, if its
 	// volumes are shared, or BlockMigration, which copies them.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
+	// +podvisor:unserved=it follows from volumeStatus, and nothing writes it
 	MigrationMethod MigrationMethod `json:"migrationMethod,omitempty"`
 
 	// MigrationTransport is Unix if the data of a migration go through sockets
 	// in the pod.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
+	// +podvisor:unserved=it is the only one: what migrates goes through sockets of the launcher
 	MigrationTransport MigrationTransport `json:"migrationTransport,omitempty"`
 
 	// MigratedVolumes are volumes that a migration copies to other claims.
 	// +optional
 	// +listType=atomic
-	// +podvisor:unserved=VMIs do not migrate
+	// +podvisor:unserved=no volume moves to another claim
 	MigratedVolumes []MigratedVolume `json:"migratedVolumes,omitempty"`
 
 	// TopologyHints limit the nodes that the VMI can migrate to.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
+	// +podvisor:unserved=no guest relies on the rate of its node's time stamp counter
 	TopologyHints *TopologyHints `json:"topologyHints,omitempty"`
 
 	// VirtualMachineRevisionName is the ControllerRevision of the VirtualMachine's

@@ -75,7 +75,7 @@ type VirtualMachineSpec struct {
 	// changed here: Replacement changes them at the next start, Migration copies
 	// them while the VM runs. Default: Replacement.
 	// +optional
-	// +podvisor:unserved=VMs do not migrate
+	// +podvisor:unserved=volumes of a running VM do not move to other claims
 	UpdateVolumesStrategy *UpdateVolumesStrategy `json:"updateVolumesStrategy,omitempty"`
 }
 

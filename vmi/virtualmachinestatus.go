@@ -75,7 +75,7 @@ type VirtualMachineStatus struct {
 
 	// VolumeUpdateState is the progress of a change of volumes.
 	// +optional
-	// +podvisor:unserved=VMs do not migrate
+	// +podvisor:unserved=volumes of a running VM do not move to other claims
 	VolumeUpdateState *VolumeUpdateState `json:"volumeUpdateState,omitempty"`
 
 	// SnapshotInProgress is the VirtualMachineSnapshot that is being taken. The

@@ -199,7 +199,7 @@ type HostDisk struct {
 	// Shared says that the path is the same on all nodes, so that the VMI can be
 	// migrated. Default: false.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
+	// +podvisor:unserved=nothing checks that the file is the same on all nodes
 	Shared *bool `json:"shared,omitempty"`
 }
 

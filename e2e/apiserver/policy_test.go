@@ -33,7 +33,7 @@ func TestAHandlerWritesVMIsOfItsNodeOnly(t *testing.T) {
 		{"a handler that removes the node of its VMI", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "" }, "may not change a VMI of another node"},
 		{"a handler that moves another node's VMI to its own", "n2", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "n2" }, "may not change a VMI of another node"},
 		{"a handler that points to another pod", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.ActivePods = map[types.UID]string{"x": "n1"} }, "may not change the pods of a VMI"},
-		{"a handler that has its VMI move", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.MigrationState = &vmi.MigrationState{TargetNode: "n2"} }, "only what a target reports: []"},
+		{"a handler that has its VMI move", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.MigrationState = &vmi.MigrationState{TargetNode: "n2"} }, "only what it reports: []"},
 		{"a handler that has another node's VMI move to its own", "n2", func(s *vmi.VirtualMachineInstanceStatus) { s.MigrationState = &vmi.MigrationState{TargetNode: "n2"} }, "may not change a VMI of another node"},
 		{"a handler that removes the pod", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.ActivePods = nil }, "may not change the pods of a VMI"},
 	}
@@ -77,18 +77,19 @@ func TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports(t *testing.T) 
 		change     func(*status)
 		message    string
 	}{
-		{"the target's takes the VMI", "n2", func(s *status) { s.NodeName = "n2" }, "may change of its status only the migrationState"},
+		{"the target's takes the VMI in two writes", "n2", func(s *status) { s.NodeName = "n2" }, "may change of its status only the migrationState"},
 		{"the target's ends the VMI", "n2", phase(vmi.PhaseFailed), "may change of its status only the migrationState"},
 		{"the target's writes a condition", "n2", func(s *status) { s.SetCondition(vmi.Condition{Type: "Ready", Status: "False"}, metav1.Now()) }, "may change of its status only the migrationState"},
 		{"the target's removes a field", "n2", func(s *status) { s.Interfaces, s.Conditions = nil, nil }, "may change of its status only the migrationState"},
 		{"the target's points to another pod", "n2", func(s *status) { s.ActivePods["third"] = "n2" }, "may change of its status only the migrationState"},
-		{"the target's moves the VMI elsewhere", "n2", func(s *status) { s.MigrationState.TargetNode = "n3" }, "may change of status.migrationState only what a target reports: [targetNodeAddress,"},
-		{"the target's names another migration", "n2", func(s *status) { s.MigrationState.MigrationUID = "m2" }, "only what a target reports"},
-		{"the target's ends the migration", "n2", func(s *status) { s.MigrationState.Completed = true }, "only what a target reports"},
-		{"the target's removes the migration", "n2", func(s *status) { s.MigrationState = nil }, "only what a target reports"},
-		{"the source's moves the VMI elsewhere", "n1", func(s *status) { s.MigrationState.TargetNode = "n3" }, "only what a target reports: []"},
-		{"the source's reports for the target", "n1", func(s *status) { s.MigrationState.TargetNodeAddress = "192.0.2.1" }, "only what a target reports: []"},
-		{"the source's removes the migration", "n1", func(s *status) { s.MigrationState = nil }, "only what a target reports: []"},
+		{"the target's moves the VMI elsewhere", "n2", func(s *status) { s.MigrationState.TargetNode = "n3" }, "may change of status.migrationState only what it reports: [targetNodeAddress,"},
+		{"the target's names another migration", "n2", func(s *status) { s.MigrationState.MigrationUID = "m2" }, "only what it reports"},
+		{"the target's ends the migration", "n2", func(s *status) { s.MigrationState.Completed = true }, "only what it reports"},
+		{"the target's removes the migration", "n2", func(s *status) { s.MigrationState = nil }, "only what it reports"},
+		{"the source's moves the VMI elsewhere", "n1", func(s *status) { s.MigrationState.TargetNode = "n3" }, "only what it reports: [startTimestamp,"},
+		{"the source's reports for the target", "n1", func(s *status) { s.MigrationState.TargetNodeDomainDetected = true }, "only what it reports: [startTimestamp,"},
+		{"the source's says that it has succeeded", "n1", func(s *status) { s.MigrationState.Completed = true }, "may end its migration only as one that has failed"},
+		{"the source's removes the migration", "n1", func(s *status) { s.MigrationState = nil }, "only what it reports: [startTimestamp,"},
 		{"a third one", "n3", func(s *status) { s.MigrationState.TargetNodeAddress = "192.0.2.1" }, "may not change a VMI of another node"},
 	} {
 		err := s.report(s.latest(v), tt.node, tt.change)
@@ -110,10 +111,36 @@ func TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports(t *testing.T) 
 	require.NotNil(t, now.TargetNodeDomainReadyTimestamp)
 	require.NoError(t, s.report(s.latest(v), "n1", func(s *status) { s.Reason = "Tested" }), "the source's goes on")
 
-	s.move(v, second, func(s *status) { s.MigrationState.Failed = true })
+	require.NoError(t, s.report(s.latest(v), "n1", func(s *status) {
+		m := s.MigrationState
+		m.StartTimestamp, m.Mode, m.TargetNodeAddress = new(metav1.Now()), vmi.MigrationPreCopy, "192.0.2.2"
+	}), "the source's begins")
+	now = s.latest(v).Status.MigrationState
+	require.NotNil(t, now.StartTimestamp)
+	require.Equal(t, vmi.MigrationPreCopy, now.Mode)
+	require.Equal(t, "192.0.2.2", now.TargetNodeAddress)
+	require.NoError(t, s.report(s.latest(v), "n1", func(s *status) {
+		m := s.MigrationState
+		m.Failed, m.Completed, m.EndTimestamp, m.FailureReason, m.AbortStatus = true, true, new(metav1.Now()), "it was aborted", vmi.MigrationAbortSucceeded
+	}), "the source's has failed")
+	now = s.latest(v).Status.MigrationState
+	require.NotNil(t, now.EndTimestamp)
+	require.Equal(t, "it was aborted", now.FailureReason)
+	require.Equal(t, vmi.MigrationAbortSucceeded, now.AbortStatus)
 	err := s.report(s.latest(v), "n2", reports)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.ErrorContains(t, err, "may not change a VMI of another node")
+
+	s.move(v, second)
+	arrives := func(s *status) {
+		s.NodeName = "n2"
+		s.MigrationState.Completed, s.MigrationState.EndTimestamp = true, new(metav1.Now())
+	}
+	require.NoError(t, s.report(s.latest(v), "n2", arrives), "the target's takes the VMI")
+	require.Equal(t, "n2", s.latest(v).Status.NodeName)
+	err = s.report(s.latest(v), "n1", func(s *status) { s.NodeName = "n1" })
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.NoError(t, s.report(s.latest(v), "n2", func(s *status) { s.Reason = "Tested" }), "which is its handler from then on")
 }
 
 // latest is the VMI as it is stored.

@@ -15,7 +15,10 @@ import (
 // n2 and waits.
 func (s space) target(v *vmi.VirtualMachineInstance) *corev1.Pod {
 	s.t.Helper()
-	m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Name: "move", UID: "m1"}}
+	m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Name: "move-" + v.Name}}
+	m.Spec.VMIName = v.Name
+	m, err := world.vmis.VirtualMachineInstanceMigrations(s.name).Create(s.t.Context(), m, metav1.CreateOptions{})
+	require.NoError(s.t, err)
 	c := build("")
 	c.Role = pod.Target(m)
 	p, err := pod.Render(v, c)

@@ -128,7 +128,7 @@ func (w *webhooks) serve() (stop func()) {
 	owned, err := newOwned(w.t.Context(), asController())
 	require.NoError(w.t, err)
 	all := map[string]http.Handler{admission.DefaultsPath: w, admission.ValidationPath: w, admission.EvictionPath: w, admission.UninstallPath: w,
-		admission.OwnedPath: owned}
+		admission.OwnedPath: owned, admission.MigrationPath: w}
 	for at, h := range serving.AtSecretPaths(all) {
 		mux.Handle(at, h)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -24,8 +25,14 @@ type Policy struct {
 type Request struct {
 	// User is the name of the user, and Namespace that of the object.
 	User, Namespace string
-	// Object is what is to be created.
-	Object any
+	// Object is what is to be created, or what Old is to become.
+	Object, Old any
+	// Resource is the plural of the kind.
+	Resource string
+	// Node is the one that the user's token names. Empty: none.
+	Node string
+	// Permitted says that the user has all permissions that the policy asks for.
+	Permitted bool
 }
 
 // Read reads the policy of this name from a file of manifests.
@@ -34,8 +41,11 @@ func Read(file, name string) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	env, err := cel.NewEnv(cel.OptionalTypes(), ext.Strings(), ext.Lists(),
-		cel.Variable("object", cel.DynType), cel.Variable("request", cel.DynType), cel.Variable("variables", cel.DynType))
+	options := []cel.EnvOption{cel.OptionalTypes(), ext.Strings(), ext.Lists()}
+	for _, name := range []string{"object", "oldObject", "request", "variables", "authorizer"} {
+		options = append(options, cel.Variable(name, cel.DynType))
+	}
+	env, err := cel.NewEnv(append(options, permissions()...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +72,17 @@ func (p *Policy) Refusals(r Request) ([]string, error) {
 		return nil, err
 	}
 	variables := map[string]any{}
+	old, err := asJSON(r.Old)
+	if err != nil {
+		return nil, err
+	}
+	user := map[string]any{"username": r.User}
+	if r.Node != "" {
+		user["extra"] = map[string]any{"authentication.kubernetes.io/node-name": []any{r.Node}}
+	}
 	scope := map[string]any{
-		"object": object, "variables": variables,
-		"request": map[string]any{"namespace": r.Namespace, "userInfo": map[string]any{"username": r.User}},
+		"object": object, "oldObject": old, "variables": variables, "authorizer": r.Permitted,
+		"request": map[string]any{"namespace": r.Namespace, "userInfo": user, "resource": map[string]any{"resource": r.Resource}},
 	}
 	for _, c := range p.Spec.MatchConditions {
 		if v, err := p.eval(c.Expression, scope); err != nil || v != true {
@@ -94,6 +112,18 @@ func (p *Policy) Refusals(r Request) ([]string, error) {
 		out = append(out, says)
 	}
 	return out, nil
+}
+
+// permissions are the functions by which a policy asks what a user may. Each returns what it
+// is called of: the authorizer is a boolean here.
+func permissions() []cel.EnvOption {
+	var out []cel.EnvOption
+	for _, name := range []string{"group", "resource", "name", "check"} {
+		out = append(out, cel.Function(name, cel.MemberOverload(name+"_of", []*cel.Type{cel.DynType, cel.StringType}, cel.DynType,
+			cel.BinaryBinding(func(of, _ ref.Val) ref.Val { return of }))))
+	}
+	return append(out, cel.Function("allowed", cel.MemberOverload("allowed_of", []*cel.Type{cel.DynType}, cel.BoolType,
+		cel.UnaryBinding(func(of ref.Val) ref.Val { return of }))))
 }
 
 func (p *Policy) eval(expression string, scope map[string]any) (any, error) {

@@ -52,7 +52,7 @@ func pools() kinds.Kind {
 // policies are a kind of the cluster with no more than validation.
 func policies() kinds.Kind {
 	return kinds.Kind{Definition: vmi.Definition{
-		GroupVersionKind: schema.GroupVersionKind{Group: "migrations.kubevirt.io", Version: "v1alpha1", Kind: "Policy"}, Plural: "policies", ClusterScoped: true,
+		GroupVersionKind: schema.GroupVersionKind{Group: "network.kubevirt.io", Version: "v1alpha1", Kind: "Policy"}, Plural: "policies", ClusterScoped: true,
 	}}
 }
 
@@ -79,8 +79,14 @@ func TestAKindOfAnotherGroupGetsARuleOfItsOwn(t *testing.T) {
   - apiGroups: [kubevirt.io]
     apiVersions: [v1]
     operations: [CREATE, UPDATE]
-    resources: [virtualmachines, virtualmachineinstances, virtualmachineinstancereplicasets, kubevirts]
+    resources: [virtualmachines, virtualmachineinstances, virtualmachineinstancereplicasets, kubevirts, virtualmachineinstancemigrations]
     scope: Namespaced
+  # kinds: served
+  - apiGroups: [migrations.kubevirt.io]
+    apiVersions: [v1alpha1]
+    operations: [CREATE, UPDATE]
+    resources: [migrationpolicies]
+    scope: Cluster
   matchPolicy: Equivalent
 `
 	require.Equal(t, strings.Replace(text, "  matchPolicy", `  # kinds: served
@@ -90,7 +96,7 @@ func TestAKindOfAnotherGroupGetsARuleOfItsOwn(t *testing.T) {
     resources: [pools]
     scope: Namespaced
   # kinds: served
-  - apiGroups: [migrations.kubevirt.io]
+  - apiGroups: [network.kubevirt.io]
     apiVersions: [v1alpha1]
     operations: [CREATE, UPDATE]
     resources: [policies]
@@ -102,7 +108,7 @@ func TestAKindOfAnotherGroupGetsARuleOfItsOwn(t *testing.T) {
     # kinds: status
     - apiGroups: [kubevirt.io]
       apiVersions: ["*"]
-      resources: [virtualmachines/status, virtualmachineinstances/status, virtualmachineinstancereplicasets/status]
+      resources: [virtualmachines/status, virtualmachineinstances/status, virtualmachineinstancereplicasets/status, virtualmachineinstancemigrations/status]
   validations: []
 `
 	require.Equal(t, strings.Replace(text, "  validations", `    # kinds: status
@@ -120,13 +126,13 @@ func TestARoleGetsItsGrants(t *testing.T) {
 	require.Contains(t, out, "  resources: [virtualmachines/finalizers, virtualmachineinstances/finalizers, virtualmachineinstancereplicasets/finalizers]\n  verbs: [update]\n"+
 		"# kinds: granted\n- apiGroups: [pool.kubevirt.io]\n  resources: [pools]\n  verbs: [get, update]\n"+
 		"# kinds: granted\n- apiGroups: [pool.kubevirt.io]\n  resources: [pools/status]\n  verbs: [patch]\n")
-	require.NotContains(t, out, "policies]")
+	require.NotContains(t, out, "[policies]")
 
 	k := pools()
 	k.Group = "kubevirt.io"
 	b, err = os.ReadFile("../../manifests/rbac/users.yaml")
 	require.NoError(t, err)
-	require.Equal(t, strings.Replace(string(b), "virtualmachineinstancereplicasets]\n  verbs: [get, list, watch]\n", "virtualmachineinstancereplicasets, pools]\n  verbs: [get, list, watch]\n", 1),
+	require.Equal(t, strings.Replace(string(b), "virtualmachineinstancemigrations]\n  verbs: [get, list, watch]\n", "virtualmachineinstancemigrations, pools]\n  verbs: [get, list, watch]\n", 1),
 		rendered(t, "users.yaml", string(b), k))
 }
 
@@ -138,11 +144,11 @@ func TestTheListsOfAnExpressionAreThoseOfTheSets(t *testing.T) {
 		out := rendered(t, file, string(b), pools())
 		require.Contains(t, out, map[string]string{
 			"policies/events.yaml": `["VirtualMachineInstance"]
-      : ["VirtualMachine", "VirtualMachineInstance", "VirtualMachineInstanceReplicaSet", "KubeVirt", "Pool"]`,
+      : ["VirtualMachine", "VirtualMachineInstance", "VirtualMachineInstanceReplicaSet", "KubeVirt", "VirtualMachineInstanceMigration", "Pool"]`,
 			"policies/metadata.yaml": `["kubevirt.io/", "pool.kubevirt.io/"].exists(g, o.apiVersion.startsWith(g)) &&
       o.kind in ["VirtualMachine", "VirtualMachineInstanceReplicaSet", "Pool"]`,
 			"webhooks.yaml": `["virtualmachines.kubevirt.io", "virtualmachineinstances.kubevirt.io",
-      "virtualmachineinstancereplicasets.kubevirt.io", "kubevirts.kubevirt.io", "pools.pool.kubevirt.io"]`,
+      "virtualmachineinstancereplicasets.kubevirt.io", "kubevirts.kubevirt.io", "virtualmachineinstancemigrations.kubevirt.io", "migrationpolicies.migrations.kubevirt.io", "pools.pool.kubevirt.io"]`,
 		}[file], file)
 	}
 }
@@ -150,7 +156,8 @@ func TestTheListsOfAnExpressionAreThoseOfTheSets(t *testing.T) {
 func TestTheDefinitionsOfServedKindsAreInstalled(t *testing.T) {
 	t.Parallel()
 	text := "# - crds/none.yaml\nresources:\n- crds/kubevirt.io_kubevirts.yaml\n- crds/kubevirt.io_virtualmachines.yaml\n" +
-		"- crds/kubevirt.io_virtualmachineinstancereplicasets.yaml\n- crds/kubevirt.io_virtualmachineinstances.yaml\n- webhooks.yaml\n"
+		"- crds/kubevirt.io_virtualmachineinstancereplicasets.yaml\n- crds/kubevirt.io_virtualmachineinstances.yaml\n" +
+		"- crds/kubevirt.io_virtualmachineinstancemigrations.yaml\n- crds/migrations.kubevirt.io_migrationpolicies.yaml\n- webhooks.yaml\n"
 	require.Equal(t, strings.Replace(text, "- webhooks", "- crds/pool.kubevirt.io_pools.yaml\n- webhooks", 1), rendered(t, kustomization, text, pools()))
 	require.Equal(t, text, installed(strings.Replace(text, "- webhooks", "- crds/kubevirt.io_gone.yaml\n- webhooks", 1), kinds.All()))
 }

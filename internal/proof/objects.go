@@ -38,13 +38,23 @@ var instanceStatus = []group{
 		{"status.migrationState.targetPod", `TargetPod: second.Name`},
 	}},
 	{API, "TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports", []seen{
+		{"status.migrationState.abortStatus", `vmi.MigrationAbortSucceeded, now.AbortStatus`},
+		{"status.migrationState.endTimestamp", `now.EndTimestamp`},
 		{"status.migrationState.failed", `may not change a VMI of another node`},
+		{"status.migrationState.failureReason", `"it was aborted", now.FailureReason`},
+		{"status.migrationState.mode", `vmi.MigrationPreCopy, now.Mode`},
+		{"status.migrationState.startTimestamp", `now.StartTimestamp`},
 		{"status.migrationState.targetCPUSet[]", `now.TargetCPUSet`},
 		{"status.migrationState.targetDirectMigrationNodePorts", `now.TargetDirectMigrationNodePorts`},
-		{"status.migrationState.targetNodeAddress", `the source's reports for the target`},
+		{"status.migrationState.targetNodeAddress", `"192.0.2.2", now.TargetNodeAddress`},
 		{"status.migrationState.targetNodeDomainDetected", `now.TargetNodeDomainDetected`},
 		{"status.migrationState.targetNodeDomainReadyTimestamp", `now.TargetNodeDomainReadyTimestamp`},
 		{"status.migrationState.targetNodeTopology", `now.TargetNodeTopology`},
+	}},
+	{API, "TestAVMISaysHowItMovesAsItWasWritten", []seen{
+		{"status.migrationState.abortRequested", `m.AbortRequested`},
+		{"status.migrationState.migrationConfiguration", `*m.MigrationConfiguration.CompletionTimeoutPerGiB`},
+		{"status.migrationState.migrationPolicyName", `"slow", *m.MigrationPolicyName`},
 	}},
 	{Unit, "TestTheRoleOfAPodFollowsFromTheStatus", []seen{
 		{"status.migrationState.completed", `one that has been here`},
@@ -135,6 +145,31 @@ var replicaSet = []group{
 	}},
 	{API, "TestASetAdoptsAndReleasesBySelector", []seen{
 		{"spec.selector", `it is not adopted`},
+	}},
+}
+
+// migration are the proofs of the move of a VMI.
+var migration = []group{
+	{API, "TestAMigrationIsStoredWithWhatPodvisorSaysOfIt", []seen{
+		{"spec.addedNodeSelector", `map[string]string{"zone": "b"}, m.Spec.AddedNodeSelector`},
+		{"spec.vmiName", `"web", m.Spec.VMIName`},
+		{"status.conditions[]", `m.Status.Condition(vmi.ConditionAbortRequested).Message`},
+		{"status.migrationState", `status.MigrationState, m.Status.MigrationState`},
+		{"status.phase", `vmi.MigrationPhaseFailed, m.Status.Phase`},
+		{"status.phaseTransitionTimestamps[]", `m.Status.PhaseTransitionTimestamps, 2`},
+	}},
+	{API, "TestTheRoleMigrateAloneMovesVMIs", []seen{
+		{"spec.priority", `vmi.MigrationSystemCritical, *own.Spec.Priority`},
+	}},
+}
+
+// migrationPolicy are the proofs of the settings of migrations.
+var migrationPolicy = []group{
+	{Unit, "TestTheSettingsOfAMigration", []seen{
+		{"spec", `text(t, want), text(t, got)`},
+	}},
+	{Unit, "TestThePolicyOfAVMI", []seen{
+		{"spec.selectors", `tt.want == got`},
 	}},
 }
 

@@ -76,6 +76,8 @@ var kinds = map[string][]group{
 	"VirtualMachineInstance":           slices.Concat(instance, instanceStatus),
 	"VirtualMachine":                   vm,
 	"VirtualMachineInstanceReplicaSet": replicaSet,
+	"VirtualMachineInstanceMigration":  migration,
+	"MigrationPolicy":                  migrationPolicy,
 	"KubeVirt":                         kubeVirt,
 }
 

@@ -46,6 +46,7 @@ func (a All) Handlers() map[string]http.Handler {
 	all[EvictionPath] = new(gate).Limit(Evictions{
 		Kube: a.Kube, VMIs: a.VMIs, Cached: a.Cached, Settings: a.Settings.Config, Logger: a.Logger,
 	})
+	all[MigrationPath] = new(gate).Limit(Migrations{Client: a.VMIs, Logger: a.Logger})
 	all[UninstallPath] = new(gate).Limit(Uninstalls{
 		Kube: a.Kube, Metadata: a.Metadata, Namespace: a.Namespace, Hold: a.Serving.Hold, Logger: a.Logger,
 	})

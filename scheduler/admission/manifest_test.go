@@ -39,7 +39,7 @@ func registeredRules(t *testing.T) map[string][]admissionregistrationv1.RuleWith
 func TestTheWebhooksAreRegisteredForEveryServedKind(t *testing.T) {
 	t.Parallel()
 	rules := registeredRules(t)
-	require.ElementsMatch(t, []string{DefaultsPath, ValidationPath, OwnedPath, EvictionPath, UninstallPath}, slices.Collect(maps.Keys(rules)))
+	require.ElementsMatch(t, []string{DefaultsPath, ValidationPath, OwnedPath, MigrationPath, EvictionPath, UninstallPath}, slices.Collect(maps.Keys(rules)))
 	// Where each operation on a kind is validated. What is completed is validated with it when
 	// it is created.
 	validated := map[string][]string{}

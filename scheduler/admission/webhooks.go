@@ -32,6 +32,8 @@ const (
 	ValidationPath = "/admission/validation"
 	// EvictionPath is where the validating webhook for the evictions of pods is.
 	EvictionPath = "/admission/evictions"
+	// MigrationPath is where the validating webhook for the migrations is that are created.
+	MigrationPath = "/admission/migration-create-validator"
 	// OwnedPath is where the validating webhook for the VMIs is that virt-controller
 	// creates.
 	OwnedPath = "/admission/owned"

@@ -1851,6 +1851,19 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: com.github.podvisor.podvisor.vmi.MigrationNetworkType
   scalar: string
+- name: com.github.podvisor.podvisor.vmi.MigrationPhase
+  scalar: string
+- name: com.github.podvisor.podvisor.vmi.MigrationPhaseTimestamp
+  map:
+    fields:
+    - name: phase
+      type:
+        namedType: com.github.podvisor.podvisor.vmi.MigrationPhase
+    - name: phaseTransitionTimestamp
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.podvisor.podvisor.vmi.MigrationPriority
+  scalar: string
 - name: com.github.podvisor.podvisor.vmi.MigrationState
   map:
     fields:
@@ -2535,6 +2548,61 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.podvisor.podvisor.vmi.VirtualMachineInstanceStatus
+- name: com.github.podvisor.podvisor.vmi.VirtualMachineInstanceMigration
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.podvisor.podvisor.vmi.VirtualMachineInstanceMigrationSpec
+    - name: status
+      type:
+        namedType: com.github.podvisor.podvisor.vmi.VirtualMachineInstanceMigrationStatus
+- name: com.github.podvisor.podvisor.vmi.VirtualMachineInstanceMigrationSpec
+  map:
+    fields:
+    - name: addedNodeSelector
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: priority
+      type:
+        namedType: com.github.podvisor.podvisor.vmi.MigrationPriority
+    - name: vmiName
+      type:
+        scalar: string
+- name: com.github.podvisor.podvisor.vmi.VirtualMachineInstanceMigrationStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: com.github.podvisor.podvisor.vmi.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: migrationState
+      type:
+        namedType: com.github.podvisor.podvisor.vmi.MigrationState
+    - name: phase
+      type:
+        namedType: com.github.podvisor.podvisor.vmi.MigrationPhase
+    - name: phaseTransitionTimestamps
+      type:
+        list:
+          elementType:
+            namedType: com.github.podvisor.podvisor.vmi.MigrationPhaseTimestamp
+          elementRelationship: atomic
 - name: com.github.podvisor.podvisor.vmi.VirtualMachineInstanceReplicaSet
   map:
     fields:

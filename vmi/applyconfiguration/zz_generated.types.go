@@ -6145,7 +6145,8 @@ type MigrationConfigurationApplyConfiguration struct {
 	// can be copied. Default: false.
 	AllowAutoConverge *bool `json:"allowAutoConverge,omitempty"`
 	// AllowPostCopy lets a guest run on the second node before all memory is
-	// there. It needs a seccomp profile that permits it. Default: false.
+	// there. It needs userfaultfd there without privileges: where that is not to be had,
+	// the migration fails. Default: false.
 	AllowPostCopy *bool `json:"allowPostCopy,omitempty"`
 	// AllowWorkloadDisruption lets a migration that takes too long pause the
 	// guest, or go to post-copy if that is allowed. Default: as allowPostCopy.
@@ -6291,6 +6292,39 @@ func (b *MigrationConfigurationApplyConfiguration) WithNetwork(value string) *Mi
 // If called multiple times, the MatchSELinuxLevelOnMigration field is set to the value of the last call.
 func (b *MigrationConfigurationApplyConfiguration) WithMatchSELinuxLevelOnMigration(value bool) *MigrationConfigurationApplyConfiguration {
 	b.MatchSELinuxLevelOnMigration = &value
+	return b
+}
+
+// MigrationPhaseTimestampApplyConfiguration represents a declarative configuration of the MigrationPhaseTimestamp type for use
+// with apply.
+//
+// MigrationPhaseTimestamp says when a phase of a migration began.
+type MigrationPhaseTimestampApplyConfiguration struct {
+	// Phase is the phase.
+	Phase *vmi.MigrationPhase `json:"phase,omitempty"`
+	// PhaseTransitionTimestamp is when it began.
+	PhaseTransitionTimestamp *metav1.Time `json:"phaseTransitionTimestamp,omitempty"`
+}
+
+// MigrationPhaseTimestampApplyConfiguration constructs a declarative configuration of the MigrationPhaseTimestamp type for use with
+// apply.
+func MigrationPhaseTimestamp() *MigrationPhaseTimestampApplyConfiguration {
+	return &MigrationPhaseTimestampApplyConfiguration{}
+}
+
+// WithPhase sets the Phase field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Phase field is set to the value of the last call.
+func (b *MigrationPhaseTimestampApplyConfiguration) WithPhase(value vmi.MigrationPhase) *MigrationPhaseTimestampApplyConfiguration {
+	b.Phase = &value
+	return b
+}
+
+// WithPhaseTransitionTimestamp sets the PhaseTransitionTimestamp field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PhaseTransitionTimestamp field is set to the value of the last call.
+func (b *MigrationPhaseTimestampApplyConfiguration) WithPhaseTransitionTimestamp(value metav1.Time) *MigrationPhaseTimestampApplyConfiguration {
+	b.PhaseTransitionTimestamp = &value
 	return b
 }
 
@@ -8942,6 +8976,386 @@ func (b *VirtualMachineInstanceApplyConfiguration) GetNamespace() *string {
 	return b.ObjectMetaApplyConfiguration.Namespace
 }
 
+// VirtualMachineInstanceMigrationApplyConfiguration represents a declarative configuration of the VirtualMachineInstanceMigration type for use
+// with apply.
+//
+// VirtualMachineInstanceMigration moves a running VMI to another node. It runs
+// once; deleting it before it has ended aborts it.
+type VirtualMachineInstanceMigrationApplyConfiguration struct {
+	applymetav1.TypeMetaApplyConfiguration    `json:""`
+	*applymetav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
+	// Spec is the desired migration. It cannot be changed after creation.
+	Spec *VirtualMachineInstanceMigrationSpecApplyConfiguration `json:"spec,omitempty"`
+	// Status is the observed migration. Only Podvisor writes it.
+	Status *VirtualMachineInstanceMigrationStatusApplyConfiguration `json:"status,omitempty"`
+}
+
+// VirtualMachineInstanceMigration constructs a declarative configuration of the VirtualMachineInstanceMigration type for use with
+// apply.
+func VirtualMachineInstanceMigration(name, namespace string) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b := &VirtualMachineInstanceMigrationApplyConfiguration{}
+	b.WithName(name)
+	b.WithNamespace(namespace)
+	b.WithKind("VirtualMachineInstanceMigration")
+	b.WithAPIVersion("kubevirt.io/v1")
+	return b
+}
+
+// ExtractVirtualMachineInstanceMigrationFrom extracts the applied configuration owned by fieldManager from
+// virtualMachineInstanceMigration for the specified subresource. Pass an empty string for subresource to extract
+// the main resource. Common subresources include "status", "scale", etc.
+// virtualMachineInstanceMigration must be a unmodified VirtualMachineInstanceMigration API object that was retrieved from the Kubernetes API.
+// ExtractVirtualMachineInstanceMigrationFrom provides a way to perform a extract/modify-in-place/apply workflow.
+// Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
+// applied if another fieldManager has updated or force applied any of the previously applied fields.
+func ExtractVirtualMachineInstanceMigrationFrom(virtualMachineInstanceMigration *vmi.VirtualMachineInstanceMigration, fieldManager string, subresource string) (*VirtualMachineInstanceMigrationApplyConfiguration, error) {
+	b := &VirtualMachineInstanceMigrationApplyConfiguration{}
+	err := managedfields.ExtractInto(virtualMachineInstanceMigration, schema().Type("com.github.podvisor.podvisor.vmi.VirtualMachineInstanceMigration"), fieldManager, b, subresource)
+	if err != nil {
+		return nil, err
+	}
+	b.WithName(virtualMachineInstanceMigration.Name)
+	b.WithNamespace(virtualMachineInstanceMigration.Namespace)
+
+	b.WithKind("VirtualMachineInstanceMigration")
+	b.WithAPIVersion("kubevirt.io/v1")
+	return b, nil
+}
+
+// ExtractVirtualMachineInstanceMigration extracts the applied configuration owned by fieldManager from
+// virtualMachineInstanceMigration. If no managedFields are found in virtualMachineInstanceMigration for fieldManager, a
+// VirtualMachineInstanceMigrationApplyConfiguration is returned with only the Name, Namespace (if applicable),
+// APIVersion and Kind populated. It is possible that no managed fields were found for because other
+// field managers have taken ownership of all the fields previously owned by fieldManager, or because
+// the fieldManager never owned fields any fields.
+// virtualMachineInstanceMigration must be a unmodified VirtualMachineInstanceMigration API object that was retrieved from the Kubernetes API.
+// ExtractVirtualMachineInstanceMigration provides a way to perform a extract/modify-in-place/apply workflow.
+// Note that an extracted apply configuration will contain fewer fields than what the fieldManager previously
+// applied if another fieldManager has updated or force applied any of the previously applied fields.
+func ExtractVirtualMachineInstanceMigration(virtualMachineInstanceMigration *vmi.VirtualMachineInstanceMigration, fieldManager string) (*VirtualMachineInstanceMigrationApplyConfiguration, error) {
+	return ExtractVirtualMachineInstanceMigrationFrom(virtualMachineInstanceMigration, fieldManager, "")
+}
+
+// ExtractVirtualMachineInstanceMigrationStatus extracts the applied configuration owned by fieldManager from
+// virtualMachineInstanceMigration for the status subresource.
+func ExtractVirtualMachineInstanceMigrationStatus(virtualMachineInstanceMigration *vmi.VirtualMachineInstanceMigration, fieldManager string) (*VirtualMachineInstanceMigrationApplyConfiguration, error) {
+	return ExtractVirtualMachineInstanceMigrationFrom(virtualMachineInstanceMigration, fieldManager, "status")
+}
+
+func (b VirtualMachineInstanceMigrationApplyConfiguration) IsApplyConfiguration() {}
+
+// WithKind sets the Kind field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Kind field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithKind(value string) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.TypeMetaApplyConfiguration.Kind = &value
+	return b
+}
+
+// WithAPIVersion sets the APIVersion field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the APIVersion field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithAPIVersion(value string) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.TypeMetaApplyConfiguration.APIVersion = &value
+	return b
+}
+
+// WithName sets the Name field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Name field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithName(value string) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.ensureObjectMetaApplyConfigurationExists()
+	b.ObjectMetaApplyConfiguration.Name = &value
+	return b
+}
+
+// WithGenerateName sets the GenerateName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the GenerateName field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithGenerateName(value string) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.ensureObjectMetaApplyConfigurationExists()
+	b.ObjectMetaApplyConfiguration.GenerateName = &value
+	return b
+}
+
+// WithNamespace sets the Namespace field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Namespace field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithNamespace(value string) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.ensureObjectMetaApplyConfigurationExists()
+	b.ObjectMetaApplyConfiguration.Namespace = &value
+	return b
+}
+
+// WithUID sets the UID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the UID field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithUID(value types.UID) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.ensureObjectMetaApplyConfigurationExists()
+	b.ObjectMetaApplyConfiguration.UID = &value
+	return b
+}
+
+// WithResourceVersion sets the ResourceVersion field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ResourceVersion field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithResourceVersion(value string) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.ensureObjectMetaApplyConfigurationExists()
+	b.ObjectMetaApplyConfiguration.ResourceVersion = &value
+	return b
+}
+
+// WithGeneration sets the Generation field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Generation field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithGeneration(value int64) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.ensureObjectMetaApplyConfigurationExists()
+	b.ObjectMetaApplyConfiguration.Generation = &value
+	return b
+}
+
+// WithCreationTimestamp sets the CreationTimestamp field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CreationTimestamp field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithCreationTimestamp(value metav1.Time) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.ensureObjectMetaApplyConfigurationExists()
+	b.ObjectMetaApplyConfiguration.CreationTimestamp = &value
+	return b
+}
+
+// WithDeletionTimestamp sets the DeletionTimestamp field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DeletionTimestamp field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithDeletionTimestamp(value metav1.Time) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.ensureObjectMetaApplyConfigurationExists()
+	b.ObjectMetaApplyConfiguration.DeletionTimestamp = &value
+	return b
+}
+
+// WithDeletionGracePeriodSeconds sets the DeletionGracePeriodSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DeletionGracePeriodSeconds field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithDeletionGracePeriodSeconds(value int64) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.ensureObjectMetaApplyConfigurationExists()
+	b.ObjectMetaApplyConfiguration.DeletionGracePeriodSeconds = &value
+	return b
+}
+
+// WithLabels puts the entries into the Labels field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Labels field,
+// overwriting an existing map entries in Labels field with the same key.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithLabels(entries map[string]string) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.ensureObjectMetaApplyConfigurationExists()
+	if b.ObjectMetaApplyConfiguration.Labels == nil && len(entries) > 0 {
+		b.ObjectMetaApplyConfiguration.Labels = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.ObjectMetaApplyConfiguration.Labels[k] = v
+	}
+	return b
+}
+
+// WithAnnotations puts the entries into the Annotations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Annotations field,
+// overwriting an existing map entries in Annotations field with the same key.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithAnnotations(entries map[string]string) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.ensureObjectMetaApplyConfigurationExists()
+	if b.ObjectMetaApplyConfiguration.Annotations == nil && len(entries) > 0 {
+		b.ObjectMetaApplyConfiguration.Annotations = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.ObjectMetaApplyConfiguration.Annotations[k] = v
+	}
+	return b
+}
+
+// WithOwnerReferences adds the given value to the OwnerReferences field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the OwnerReferences field.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithOwnerReferences(values ...*applymetav1.OwnerReferenceApplyConfiguration) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.ensureObjectMetaApplyConfigurationExists()
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithOwnerReferences")
+		}
+		b.ObjectMetaApplyConfiguration.OwnerReferences = append(b.ObjectMetaApplyConfiguration.OwnerReferences, *values[i])
+	}
+	return b
+}
+
+// WithFinalizers adds the given value to the Finalizers field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Finalizers field.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithFinalizers(values ...string) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.ensureObjectMetaApplyConfigurationExists()
+	for i := range values {
+		b.ObjectMetaApplyConfiguration.Finalizers = append(b.ObjectMetaApplyConfiguration.Finalizers, values[i])
+	}
+	return b
+}
+
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) ensureObjectMetaApplyConfigurationExists() {
+	if b.ObjectMetaApplyConfiguration == nil {
+		b.ObjectMetaApplyConfiguration = &applymetav1.ObjectMetaApplyConfiguration{}
+	}
+}
+
+// WithSpec sets the Spec field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Spec field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithSpec(value *VirtualMachineInstanceMigrationSpecApplyConfiguration) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.Spec = value
+	return b
+}
+
+// WithStatus sets the Status field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Status field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) WithStatus(value *VirtualMachineInstanceMigrationStatusApplyConfiguration) *VirtualMachineInstanceMigrationApplyConfiguration {
+	b.Status = value
+	return b
+}
+
+// GetKind retrieves the value of the Kind field in the declarative configuration.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) GetKind() *string {
+	return b.TypeMetaApplyConfiguration.Kind
+}
+
+// GetAPIVersion retrieves the value of the APIVersion field in the declarative configuration.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) GetAPIVersion() *string {
+	return b.TypeMetaApplyConfiguration.APIVersion
+}
+
+// GetName retrieves the value of the Name field in the declarative configuration.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) GetName() *string {
+	b.ensureObjectMetaApplyConfigurationExists()
+	return b.ObjectMetaApplyConfiguration.Name
+}
+
+// GetNamespace retrieves the value of the Namespace field in the declarative configuration.
+func (b *VirtualMachineInstanceMigrationApplyConfiguration) GetNamespace() *string {
+	b.ensureObjectMetaApplyConfigurationExists()
+	return b.ObjectMetaApplyConfiguration.Namespace
+}
+
+// VirtualMachineInstanceMigrationSpecApplyConfiguration represents a declarative configuration of the VirtualMachineInstanceMigrationSpec type for use
+// with apply.
+//
+// VirtualMachineInstanceMigrationSpec says which VMI migrates, and where to.
+type VirtualMachineInstanceMigrationSpecApplyConfiguration struct {
+	// VMIName is the VMI, in the same namespace. It must run and be
+	// LiveMigratable, and no other migration of it may be active.
+	VMIName *string `json:"vmiName,omitempty"`
+	// AddedNodeSelector limits the nodes that the VMI may move to, beside what its
+	// own spec says.
+	AddedNodeSelector map[string]string `json:"addedNodeSelector,omitempty"`
+	// Priority is the migration's place in the queue, if more are pending than may
+	// run at once: system-critical, user-triggered or system-maintenance. Only
+	// Podvisor itself sets it. Default: user-triggered.
+	Priority *vmi.MigrationPriority `json:"priority,omitempty"`
+}
+
+// VirtualMachineInstanceMigrationSpecApplyConfiguration constructs a declarative configuration of the VirtualMachineInstanceMigrationSpec type for use with
+// apply.
+func VirtualMachineInstanceMigrationSpec() *VirtualMachineInstanceMigrationSpecApplyConfiguration {
+	return &VirtualMachineInstanceMigrationSpecApplyConfiguration{}
+}
+
+// WithVMIName sets the VMIName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the VMIName field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationSpecApplyConfiguration) WithVMIName(value string) *VirtualMachineInstanceMigrationSpecApplyConfiguration {
+	b.VMIName = &value
+	return b
+}
+
+// WithAddedNodeSelector puts the entries into the AddedNodeSelector field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the AddedNodeSelector field,
+// overwriting an existing map entries in AddedNodeSelector field with the same key.
+func (b *VirtualMachineInstanceMigrationSpecApplyConfiguration) WithAddedNodeSelector(entries map[string]string) *VirtualMachineInstanceMigrationSpecApplyConfiguration {
+	if b.AddedNodeSelector == nil && len(entries) > 0 {
+		b.AddedNodeSelector = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.AddedNodeSelector[k] = v
+	}
+	return b
+}
+
+// WithPriority sets the Priority field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Priority field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationSpecApplyConfiguration) WithPriority(value vmi.MigrationPriority) *VirtualMachineInstanceMigrationSpecApplyConfiguration {
+	b.Priority = &value
+	return b
+}
+
+// VirtualMachineInstanceMigrationStatusApplyConfiguration represents a declarative configuration of the VirtualMachineInstanceMigrationStatus type for use
+// with apply.
+//
+// VirtualMachineInstanceMigrationStatus is an observed migration.
+type VirtualMachineInstanceMigrationStatusApplyConfiguration struct {
+	// Phase is how far the migration is.
+	Phase *vmi.MigrationPhase `json:"phase,omitempty"`
+	// PhaseTransitionTimestamps say when each phase began.
+	PhaseTransitionTimestamps []MigrationPhaseTimestampApplyConfiguration `json:"phaseTransitionTimestamps,omitempty"`
+	// Conditions are facts about the migration.
+	Conditions []ConditionApplyConfiguration `json:"conditions,omitempty"`
+	// MigrationState is what the nodes report about it: a copy of the VMI's.
+	MigrationState *MigrationStateApplyConfiguration `json:"migrationState,omitempty"`
+}
+
+// VirtualMachineInstanceMigrationStatusApplyConfiguration constructs a declarative configuration of the VirtualMachineInstanceMigrationStatus type for use with
+// apply.
+func VirtualMachineInstanceMigrationStatus() *VirtualMachineInstanceMigrationStatusApplyConfiguration {
+	return &VirtualMachineInstanceMigrationStatusApplyConfiguration{}
+}
+
+// WithPhase sets the Phase field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Phase field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationStatusApplyConfiguration) WithPhase(value vmi.MigrationPhase) *VirtualMachineInstanceMigrationStatusApplyConfiguration {
+	b.Phase = &value
+	return b
+}
+
+// WithPhaseTransitionTimestamps adds the given value to the PhaseTransitionTimestamps field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the PhaseTransitionTimestamps field.
+func (b *VirtualMachineInstanceMigrationStatusApplyConfiguration) WithPhaseTransitionTimestamps(values ...*MigrationPhaseTimestampApplyConfiguration) *VirtualMachineInstanceMigrationStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithPhaseTransitionTimestamps")
+		}
+		b.PhaseTransitionTimestamps = append(b.PhaseTransitionTimestamps, *values[i])
+	}
+	return b
+}
+
+// WithConditions adds the given value to the Conditions field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Conditions field.
+func (b *VirtualMachineInstanceMigrationStatusApplyConfiguration) WithConditions(values ...*ConditionApplyConfiguration) *VirtualMachineInstanceMigrationStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithConditions")
+		}
+		b.Conditions = append(b.Conditions, *values[i])
+	}
+	return b
+}
+
+// WithMigrationState sets the MigrationState field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MigrationState field is set to the value of the last call.
+func (b *VirtualMachineInstanceMigrationStatusApplyConfiguration) WithMigrationState(value *MigrationStateApplyConfiguration) *VirtualMachineInstanceMigrationStatusApplyConfiguration {
+	b.MigrationState = value
+	return b
+}
+
 // VirtualMachineInstanceReplicaSetApplyConfiguration represents a declarative configuration of the VirtualMachineInstanceReplicaSet type for use
 // with apply.
 //
@@ -9687,10 +10101,10 @@ type VirtualMachineInstanceStatusApplyConfiguration struct {
 	// FSFreezeStatus is "frozen" while the guest's file systems are frozen by the verb
 	// freeze.
 	FSFreezeStatus *string `json:"fsFreezeStatus,omitempty"`
-	// EvacuationNodeName is the node that the VMI has to leave, since an eviction
-	// was refused because of evictionStrategy External. A controller outside of
-	// Podvisor acts on it, by deleting the VMI or replacing it: the field is not
-	// cleared.
+	// EvacuationNodeName is the node that the VMI has to leave, since an eviction was
+	// refused because of its evictionStrategy. With LiveMigrate and LiveMigrateIfPossible
+	// it is migrated; with External another controller acts on it. It is empty again
+	// when the VMI has left, or by the verb evacuate/cancel.
 	EvacuationNodeName *string `json:"evacuationNodeName,omitempty"`
 	// MigrationState is the VMI's current or last migration.
 	MigrationState *MigrationStateApplyConfiguration `json:"migrationState,omitempty"`

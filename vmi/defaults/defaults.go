@@ -1,6 +1,8 @@
 package defaults
 
 import (
+	"slices"
+
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -61,10 +63,13 @@ func ReplicaSet(r *vmi.VirtualMachineInstanceReplicaSet, p Profile) *vmi.Virtual
 	return r
 }
 
-// Migration returns a copy of m with the label by which the migrations of a
-// VMI are found.
+// Migration returns a copy of m with the label by which the migrations of a VMI are found,
+// and with its finalizer unless it has ended or is being deleted.
 func Migration(m *vmi.VirtualMachineInstanceMigration) *vmi.VirtualMachineInstanceMigration {
 	m = m.DeepCopy()
+	if !m.Status.Phase.Final() && m.DeletionTimestamp == nil && !slices.Contains(m.Finalizers, vmi.MigrationFinalizer) {
+		m.Finalizers = append(m.Finalizers, vmi.MigrationFinalizer)
+	}
 	if m.Spec.VMIName == "" {
 		return m
 	}

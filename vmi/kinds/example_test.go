@@ -17,4 +17,6 @@ func Example() {
 	// virtualmachines.kubevirt.io
 	// virtualmachineinstancereplicasets.kubevirt.io
 	// virtualmachineinstances.kubevirt.io
+	// virtualmachineinstancemigrations.kubevirt.io
+	// migrationpolicies.migrations.kubevirt.io
 }

@@ -24,6 +24,7 @@ const (
 	viewers  = "kubevirt.io:view"
 	editors  = "kubevirt.io:edit"
 	everyone = "kubevirt.io:default"
+	movers   = "kubevirt.io:migrate"
 )
 
 // to grants the verbs.

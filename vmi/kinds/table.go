@@ -50,9 +50,16 @@ var table = sync.OnceValue(func() []Kind {
 		}),
 		of(vmi.VirtualMachineInstanceMigrations, rules[*vmi.VirtualMachineInstanceMigration]{
 			complete: labelled, faults: migration, update: migrationUpdate,
+			grants: slices.Concat(reading(), []Grant{
+				to(editors, "get", "list", "watch"),
+				to(movers, "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"),
+				to(string(Controller), "get", "list", "watch", "create", "patch", "delete"), to(string(Controller), "patch").of("status"),
+			}),
+			statusBy: []Component{Controller}, eventsBy: []Component{Controller},
 		}),
 		of(migrationpolicy.MigrationPolicies, rules[*migrationpolicy.MigrationPolicy]{
-			faults: migrationPolicy, update: migrationPolicyUpdate, grants: reading(),
+			faults: migrationPolicy, update: migrationPolicyUpdate,
+			grants: slices.Concat(reading(), []Grant{to(editors, "get", "list", "watch"), to(string(Controller), "list", "watch")}),
 		}),
 	}
 })

@@ -5,8 +5,8 @@
 // a row of the table in vmi/kinds, and clients of it are made by its definition
 // ([MigrationPolicies]).
 //
-// Trap: the kind has no effect yet, because VMIs do not migrate, and no API server with
-// Podvisor's manifests has it.
+// Which policy a VMI has, [Of] says. Trap: a policy without spec.selectors is for no VMI,
+// one with empty selectors for all.
 package migrationpolicy
 
 // +kubebuilder:object:generate=true

@@ -10,8 +10,6 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster
-// +kubebuilder:subresource:status
-// +podvisor:unserved=VMIs do not migrate
 type MigrationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -21,6 +19,7 @@ type MigrationPolicy struct {
 
 	// Status is empty.
 	// +optional
+	// +podvisor:unserved=a policy has no state
 	Status MigrationPolicyStatus `json:"status,omitempty"`
 }
 
@@ -65,6 +64,7 @@ type MigrationPolicySpec struct {
 
 	// MaxDowntimeMs is how long the guest may be paused at the end, in milliseconds.
 	// +optional
+	// +podvisor:unserved=QEMU's own limit of 300 ms holds
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2000000
 	MaxDowntimeMs *uint64 `json:"maxDowntimeMs,omitempty"`

@@ -21,7 +21,6 @@ var MigrationPolicies = vmi.Define[MigrationPolicy, MigrationPolicyList](vmi.Def
 	GroupVersionKind: GroupVersion.WithKind("MigrationPolicy"),
 	Plural:           "migrationpolicies",
 	ClusterScoped:    true,
-	Status:           true,
 })
 
 // definitions are those of all kinds.

@@ -35,7 +35,7 @@ func ExampleMigrationOf() {
 	faults := append(validate.Migration(m, validate.User{}), validate.MigrationOf(m, running, *earlier)...)
 	fmt.Println(validate.Error(faults))
 	// Output:
-	// invalid: spec.vmiName: Invalid value: "testvmi": the migration "earlier" of this VMI has not ended: wait for it, or delete it to cancel it
+	// invalid: spec.vmiName: Invalid value: "testvmi": in-flight migration detected. The migration "earlier" of this VMI has not ended: wait for it, or delete it to cancel it
 }
 
 // The claim of a request is checked with the template when the VirtualMachine is

@@ -32,23 +32,23 @@ func Migration(m *vmi.VirtualMachineInstanceMigration, by User) field.ErrorList 
 
 // MigrationOf returns why the VMI cannot be migrated as the migration asks, or
 // nothing: nil is a VMI that does not exist, and others are migrations of the
-// namespace, this one among them or not.
+// namespace, this one among them or not. Clients know the beginnings of the messages.
 func MigrationOf(m *vmi.VirtualMachineInstanceMigration, v *vmi.VirtualMachineInstance, others ...vmi.VirtualMachineInstanceMigration) field.ErrorList {
 	at, name := field.NewPath("spec", "vmiName"), m.Spec.VMIName
 	if v == nil {
-		return field.ErrorList{field.Invalid(at, name, "there is no VMI of this name in the namespace "+quote(m.Namespace))}
+		return field.ErrorList{field.Invalid(at, name, "the VMI "+quote(name)+" does not exist in the namespace "+quote(m.Namespace))}
 	}
 	var l field.ErrorList
 	if p := v.Status.Phase; p.Final() || v.DeletionTimestamp != nil {
-		l = append(l, field.Invalid(at, name, "the VMI has ended or is being deleted (phase "+quote(string(p))+"): only a running VMI can be migrated"))
+		l = append(l, field.Invalid(at, name, "Cannot migrate VMI in finalized state. It has ended or is being deleted (phase "+quote(string(p))+")"))
 	}
 	if c := v.Status.Condition(vmi.ConditionLiveMigratable); c != nil && c.Status == corev1.ConditionFalse {
-		l = append(l, field.Invalid(at, name, "the VMI's condition LiveMigratable is False, "+c.Reason+": "+c.Message))
+		l = append(l, field.Invalid(at, name, "Cannot migrate VMI, Reason: "+c.Reason+", Message: "+c.Message))
 	}
 	for i := range others {
 		o := &others[i]
 		if o.Spec.VMIName == name && o.Namespace == m.Namespace && o.Name != m.Name && !o.Status.Phase.Final() {
-			l = append(l, field.Invalid(at, name, "the migration "+quote(o.Name)+" of this VMI has not ended: wait for it, or delete it to cancel it"))
+			l = append(l, field.Invalid(at, name, "in-flight migration detected. The migration "+quote(o.Name)+" of this VMI has not ended: wait for it, or delete it to cancel it"))
 		}
 	}
 	return l
