@@ -88,6 +88,11 @@ type ChangeInstance struct {
 	Links       map[string]vmi.InterfaceState
 }
 
+// CreateMigration creates a migration of the object, a VMI. One of that name is as good.
+type CreateMigration struct {
+	Migration *vmi.VirtualMachineInstanceMigration
+}
+
 // CreateDataVolume creates a DataVolume that the object controls. One of that name
 // that the object controls already is as good.
 type CreateDataVolume struct{ DataVolume *unstructured.Unstructured }
@@ -133,6 +138,7 @@ func (DeleteInstance) action()   {}
 func (AdoptInstance) action()    {}
 func (ReleaseInstance) action()  {}
 func (ChangeInstance) action()   {}
+func (CreateMigration) action()  {}
 func (CreateClaim) action()      {}
 func (CreateDataVolume) action() {}
 func (CreateRevision) action()   {}

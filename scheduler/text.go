@@ -43,6 +43,10 @@ func (a SetRunStrategy) String() string {
 	return fmt.Sprintf("set run strategy from %s to %s", a.From, a.To)
 }
 
+func (a CreateMigration) String() string {
+	return fmt.Sprintf("create migration %s of VMI %s", a.Migration.Name, a.Migration.Spec.VMIName)
+}
+
 func (a DeleteRevision) String() string {
 	return fmt.Sprintf("delete ControllerRevision %s (%s)", a.Name, a.UID)
 }

@@ -19,6 +19,8 @@ func TestAPlanIsALineForEachAction(t *testing.T) {
 	named := metav1.ObjectMeta{Name: "a"}
 	v := vmitest.New(vmitest.WithName("a"), vmitest.WithPhase(vmi.PhaseRunning))
 	v.Status.NodeName = "n1"
+	m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
+	m.Spec.VMIName = "a"
 	d := &unstructured.Unstructured{}
 	d.SetName("a")
 	for want, a := range map[string]scheduler.Action{
@@ -36,6 +38,7 @@ func TestAPlanIsALineForEachAction(t *testing.T) {
 		"release VMI a":                         scheduler.ReleaseInstance{Instance: v},
 		"change VMI a: annotation k=v link n=down":         scheduler.ChangeInstance{Instance: v, Annotations: map[string]string{"k": "v"}, Links: map[string]vmi.InterfaceState{"n": "down"}},
 		"create DataVolume a":                              scheduler.CreateDataVolume{DataVolume: d},
+		"create migration m of VMI a":                      scheduler.CreateMigration{Migration: m},
 		"create ControllerRevision a":                      scheduler.CreateRevision{Revision: &appsv1.ControllerRevision{ObjectMeta: named}},
 		"delete ControllerRevision a (u)":                  scheduler.DeleteRevision{Name: "a", UID: "u"},
 		"set run strategy from Always to Halted":           scheduler.SetRunStrategy{From: "Always", To: "Halted"},

@@ -133,6 +133,9 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	case scheduler.ChangeInstance:
 		log.Info("change instance", "vmi", reconcile.Key(a.Instance), "annotations", a.Annotations, "links", a.Links)
 		return o, e.owned.change(ctx, a)
+	case scheduler.CreateMigration:
+		log.Info("create migration", "name", a.Migration.Name)
+		return o, e.createMigration(ctx, o, a.Migration)
 	case scheduler.CreateDataVolume:
 		log.Info("create DataVolume", "name", a.DataVolume.GetName())
 		return o, e.dataVolumes.create(ctx, o, a.DataVolume)

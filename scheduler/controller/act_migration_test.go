@@ -1,0 +1,66 @@
+package controller
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/client/fake"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+// tripper sends requests.
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestAMigrationIsCreatedOnceAndARefusalIsAnEvent(t *testing.T) {
+	t.Parallel()
+	v := vmitest.New()
+	m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: "m"}, Spec: vmi.VirtualMachineInstanceMigrationSpec{VMIName: v.Name}}
+	plan := scheduler.Plan{Actions: []scheduler.Action{scheduler.CreateMigration{Migration: m}}}
+	fails := false
+	cfg := fake.New(v).Config()
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return tripper(func(r *http.Request) (*http.Response, error) {
+			if fails {
+				return nil, errors.New("no")
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	api, err := client.New(cfg)
+	require.NoError(t, err)
+	kube := kubefake.NewClientset()
+	reasons := func() (all []string) {
+		l, err := kube.CoreV1().Events(v.Namespace).List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		for _, e := range l.Items {
+			require.Equal(t, v.Name, e.InvolvedObject.Name)
+			all = append(all, e.Type+" "+e.Reason)
+		}
+		return all
+	}
+	do := func() error {
+		_, err := Execute(t.Context(), Executor{Client: api, Kube: kube}, vmi.VirtualMachineInstances, v, plan)
+		return err
+	}
+	require.NoError(t, do())
+	require.NoError(t, do(), "one that is there is as good")
+	stored, err := api.VirtualMachineInstanceMigrations(v.Namespace).Get(t.Context(), "m", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, v.Name, stored.Spec.VMIName)
+	require.Equal(t, []string{"Normal SuccessfulCreate"}, reasons())
+	fails = true
+	err = do()
+	require.ErrorContains(t, err, "create VirtualMachineInstanceMigration default/m")
+	require.NotErrorAs(t, err, new(*Refusal), "the VMI waits for nothing")
+	require.ElementsMatch(t, []string{"Normal SuccessfulCreate", "Warning FailedCreate"}, reasons())
+}
