@@ -78,7 +78,7 @@ func (o Owned) podRefusal(ctx context.Context, req *admissionv1.AdmissionRequest
 	}
 	config.Role = pod.RoleFor(&made)
 	admitted := pod.Admitted{Fields: l.Fields}
-	if l.Cached != nil {
+	if l.Cached != nil && config.Role.Name != vmi.RoleTarget {
 		if v, facts := l.Cached(req.Namespace, ref.Name); v != nil && v.UID == ref.UID && v.DeletionTimestamp == nil {
 			if other, err := differencesOf(v, config, facts, tree, admitted); err == nil && len(other) == 0 {
 				return "", nil
@@ -100,6 +100,12 @@ func (o Owned) podRefusal(ctx context.Context, req *admissionv1.AdmissionRequest
 	facts, err := l.Facts(ctx, v)
 	if err != nil {
 		return "", fmt.Errorf("read what the pod of %s depends on: %w", object, err)
+	}
+	if config.Role.Name == vmi.RoleTarget {
+		var why string
+		if why, facts.Move, err = o.target(ctx, v, config.Role.For); why != "" || err != nil {
+			return why, err
+		}
 	}
 	if class := named.Spec.PriorityClassName; v.Spec.PriorityClassName == "" && class != "" {
 		if admitted.PriorityClass, err = l.defaultClass(ctx, class); err != nil {

@@ -95,7 +95,7 @@ func TestAttackAPodThatItsVMIDoesNotAskForIsRefused(t *testing.T) {
 			p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{Kind: "Node"})
 		}, onlyOwner},
 		"of a VMI that does not control":   {func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }, onlyOwner},
-		"that is not a target by its name": {func(p *corev1.Pod) { p.Labels[vmi.MigrationJobLabel] = "m1" }, "another metadata."},
+		"that is not a target by its name": {func(p *corev1.Pod) { p.Labels[vmi.MigrationJobLabel] = "m1" }, "does not name it"},
 		"that attaches volumes":            {func(p *corev1.Pod) { p.Labels[vmi.AppLabel] = vmi.AttachmentApp }, "has no pod"},
 	} {
 		p := asked.DeepCopy()
@@ -109,14 +109,6 @@ func TestAttackAPodThatItsVMIDoesNotAskForIsRefused(t *testing.T) {
 		require.Contains(t, status.Message, tt.says, "a pod %s", name)
 		require.Equal(t, metav1.StatusReasonForbidden, status.Reason, "a pod %s", name)
 	}
-	target := rendering
-	migration := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name + "-migration", UID: vmitest.UID}}
-	migration.Spec.VMIName = v.Name
-	target.Role = pod.Target(migration)
-	p, err := pod.Render(v, target)
-	require.NoError(t, err)
-	status, _ := review(t, o, creation(t, p))
-	require.Nil(t, status, "the pod that a migration moves the VMI to")
 }
 
 // In an upgrade the leader may have another build than the replica that answers.

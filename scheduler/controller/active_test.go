@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -28,7 +29,7 @@ func TestTheActivePodOfAVMIThatHasMovedIsTheTarget(t *testing.T) {
 			t.Parallel()
 			v := stored(vmi.PhaseRunning)
 			v.Status.NodeName, v.Status.MigrationState = tt.node, tt.move
-			require.Equal(t, tt.want, activeName(v))
+			require.Equal(t, tt.want, instance.ActivePodName(v))
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/instance"
-	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -123,26 +121,11 @@ func observeInstance(ctx context.Context, c *Controller, v *vmi.VirtualMachineIn
 	}, nil
 }
 
-// activeName is the name of the pod that the VMI runs in, or that is to be made: after a
-// migration it is that of the migration's target.
-func activeName(v *vmi.VirtualMachineInstance) string {
-	name := ""
-	if m := v.Status.MigrationState; m != nil && v.Status.NodeName != "" {
-		switch v.Status.NodeName {
-		case m.TargetNode:
-			name = m.TargetPod
-		case m.SourceNode:
-			name = m.SourcePod
-		}
-	}
-	return cmp.Or(name, pod.Name(v))
-}
-
 // podsOf are the pods of the VMI, and those of earlier VMIs of its name. That the
 // active one is missing in the cache is harmless where the answer is to create it,
 // because a pod cannot be created twice. Everywhere else the API server decides.
 func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) (instance.Pods, []*corev1.Pod, error) {
-	name := activeName(v)
+	name := instance.ActivePodName(v)
 	named, err := c.named(ctx, v)
 	if err != nil {
 		return instance.Pods{}, nil, err
@@ -230,7 +213,7 @@ func (c *Controller) lastPod(v *vmi.VirtualMachineInstance) *corev1.Pod {
 // named are the pods that were made for VMIs of this name, and the one with the
 // name of the VMI's pod.
 func (c *Controller) named(ctx context.Context, v *vmi.VirtualMachineInstance) ([]*corev1.Pod, error) {
-	key, name := reconcile.Key(v), activeName(v)
+	key, name := reconcile.Key(v), instance.ActivePodName(v)
 	found, err := c.caches.pods.GetIndexer().ByIndex(indexInstance, key)
 	if err != nil {
 		return nil, err

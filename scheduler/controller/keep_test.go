@@ -395,7 +395,7 @@ func (w *filled) conditions(types ...vmi.ConditionType) []vmi.Condition {
 func (w *filled) pod(v *vmi.VirtualMachineInstance) *corev1.Pod {
 	p := &corev1.Pod{}
 	w.fill(p)
-	p.Namespace, p.Name, p.UID, p.ResourceVersion = v.Namespace, activeName(v), types.UID(one(w, "pod", "other")), "1"
+	p.Namespace, p.Name, p.UID, p.ResourceVersion = v.Namespace, instance.ActivePodName(v), types.UID(one(w, "pod", "other")), "1"
 	p.Labels = map[string]string{vmi.AppLabel: vmi.LauncherApp, vmi.CreatedByLabel: one(w, string(v.UID), "x"), "app": "web"}
 	if w.IntN(4) == 0 {
 		p.Labels[vmi.MigrationJobLabel] = "m"

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -87,6 +88,21 @@ func isActive(v *vmi.VirtualMachineInstance, p *corev1.Pod) bool {
 	}
 	node, ok := v.Status.ActivePods[p.UID]
 	return ok && (node == v.Status.NodeName || v.Status.NodeName == "")
+}
+
+// ActivePodName is the name of the pod that the VMI runs in, or that is to be made: after a
+// migration it is that of the migration's target.
+func ActivePodName(v *vmi.VirtualMachineInstance) string {
+	name := ""
+	if m := v.Status.MigrationState; m != nil && v.Status.NodeName != "" {
+		switch v.Status.NodeName {
+		case m.TargetNode:
+			name = m.TargetPod
+		case m.SourceNode:
+			name = m.SourcePod
+		}
+	}
+	return cmp.Or(name, pod.Name(v))
 }
 
 // handedOver reports whether virt-handler writes the VMI's status.

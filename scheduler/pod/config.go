@@ -74,6 +74,8 @@ type Facts struct {
 	// Networks are what the instance's networks of Multus need, by the networks' names.
 	// A network that is not in it, or is nil, needs nothing.
 	Networks map[string]*cni.Definition
+	// Move is what a target depends on besides. Nil: on nothing.
+	Move *Move
 }
 
 // ContainerDisks is a way in which disks in container images reach the pod.

@@ -66,6 +66,8 @@ func labels(v *vmi.VirtualMachineInstance) map[string]string {
 	}
 	delete(l, vmi.MigrationJobLabel) // a target has that of its migration
 	delete(l, vmi.NodeNameLabel)     // is of the pod that the VMI runs in
+	delete(l, vmi.MigrationTargetNodeLabel)
+	delete(l, vmi.OutdatedLauncherLabel) // the pod has the launcher of now
 	l[vmi.AppLabel] = vmi.LauncherApp
 	l[vmi.CreatedByLabel] = string(v.UID)
 	l[vmi.VMNameLabel] = v.Hostname()

@@ -11,7 +11,8 @@ import (
 // nodeSelector are the labels of the nodes that the VMI can run on. There is none
 // for the machine type: QEMU is in the launcher's image, not on the node.
 func nodeSelector(v *vmi.VirtualMachineInstance, c Config) map[string]string {
-	s := map[string]string{vmi.SchedulableLabel: "true"}
+	s := c.move().added()
+	s[vmi.SchedulableLabel] = "true"
 	maps.Copy(s, c.Cluster.Pods.NodeSelector)
 	maps.Copy(s, v.Spec.NodeSelector)
 	// Last, since no label of the user's makes the guest run on another processor.
@@ -24,6 +25,9 @@ func nodeSelector(v *vmi.VirtualMachineInstance, c Config) map[string]string {
 		if l.EncryptsState() {
 			s[vmi.SEVESLabel] = "true"
 		}
+	}
+	if !c.emulation() {
+		c.move().processor(s, v.Spec.Domain.CPU)
 	}
 	return s
 }

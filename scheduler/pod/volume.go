@@ -49,6 +49,7 @@ func volumes(v *vmi.VirtualMachineInstance, c Config) (volume.Part, error) {
 	its.Add(volume.State(&v.Spec.Domain, stateClaimName(v.Name)))
 	its.Volumes = slices.Concat(own.Volumes, its.Volumes, credentials.Volumes)
 	its.Mounts = slices.Concat(own.Mounts, its.Mounts, credentials.Mounts)
+	c.move().pin(&its)
 	return its, nil
 }
 
