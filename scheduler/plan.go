@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -43,8 +44,17 @@ type SetLabel struct{ Key, Value string }
 // RemoveLabel removes the label of the object.
 type RemoveLabel struct{ Key string }
 
-// CreatePod creates a pod that the object controls. A pod of that name that the
-// object controls already is as good.
+// ChangeLabels makes labels of the object these values, and removes others, in one write.
+type ChangeLabels struct {
+	Labels  map[string]string
+	Removed []string
+}
+
+// DeleteObject deletes the object, if it still has its UID.
+type DeleteObject struct{}
+
+// CreatePod creates a pod that the object controls, or that its VMI does. A pod of that name
+// that was made for the same is as good.
 type CreatePod struct{ Pod *corev1.Pod }
 
 // CreateClaim creates a PersistentVolumeClaim for the object. One of that name is as
@@ -93,6 +103,37 @@ type CreateMigration struct {
 	Migration *vmi.VirtualMachineInstanceMigration
 }
 
+// WriteInstance makes the labels and the status of the VMI From those of To, if it has not
+// changed: the labels first, each in a write of its own. Nothing else of To is written.
+type WriteInstance struct{ From, To *vmi.VirtualMachineInstance }
+
+// EmitFor writes an event about the VMI.
+type EmitFor struct {
+	Instance *vmi.VirtualMachineInstance
+	Emit
+}
+
+// AcceptMigration has the handler of the target accept the migration of the VMI that is the
+// object, from the handler of the source. It is begun, and not waited for.
+type AcceptMigration struct {
+	Instance *vmi.VirtualMachineInstance
+	// Pod is the UID of the target.
+	Pod types.UID
+}
+
+// StartMigration has the handler of the source begin the migration of the VMI that is the
+// object, or go on with it. It is begun, and not waited for.
+type StartMigration struct {
+	Instance *vmi.VirtualMachineInstance
+	// Pod is the UID of the target.
+	Pod      types.UID
+	Settings protocol.MigrationSettings
+}
+
+// AbortMigration has the handler of the source end the migration of the VMI that is the
+// object. It is begun, and not waited for.
+type AbortMigration struct{ Instance *vmi.VirtualMachineInstance }
+
 // CreateDataVolume creates a DataVolume that the object controls. One of that name
 // that the object controls already is as good.
 type CreateDataVolume struct{ DataVolume *unstructured.Unstructured }
@@ -124,6 +165,8 @@ type Emit struct {
 }
 
 func (AddFinalizer) action()    {}
+func (ChangeLabels) action()    {}
+func (DeleteObject) action()    {}
 func (RemoveFinalizer) action() {}
 func (RemoveLabel) action()     {}
 func (SetLabel) action()        {}
@@ -139,6 +182,11 @@ func (AdoptInstance) action()    {}
 func (ReleaseInstance) action()  {}
 func (ChangeInstance) action()   {}
 func (CreateMigration) action()  {}
+func (WriteInstance) action()    {}
+func (EmitFor) action()          {}
+func (AcceptMigration) action()  {}
+func (StartMigration) action()   {}
+func (AbortMigration) action()   {}
 func (CreateClaim) action()      {}
 func (CreateDataVolume) action() {}
 func (CreateRevision) action()   {}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // String is the plan for people: a line for each action in their order, and one for the time
@@ -30,6 +32,7 @@ func (a AddFinalizer) String() string     { return "add finalizer " + a.Finalize
 func (a RemoveFinalizer) String() string  { return "remove finalizer " + a.Finalizer }
 func (a SetLabel) String() string         { return "set label " + a.Key + "=" + a.Value }
 func (a RemoveLabel) String() string      { return "remove label " + a.Key }
+func (a DeleteObject) String() string     { return "delete the object" }
 func (a CreatePod) String() string        { return "create pod " + a.Pod.Name }
 func (a CreateClaim) String() string      { return "create claim " + a.Claim.Name }
 func (a DeletePod) String() string        { return fmt.Sprintf("delete pod %s (%s)", a.Name, a.UID) }
@@ -53,6 +56,36 @@ func (a DeleteRevision) String() string {
 
 func (a SetPodCondition) String() string {
 	return fmt.Sprintf("set condition %s=%s of pod %s (%s)", a.Condition.Type, a.Condition.Status, a.Name, a.UID)
+}
+
+func (a ChangeLabels) String() string {
+	text := "change labels:"
+	for _, k := range slices.Sorted(maps.Keys(a.Labels)) {
+		text += fmt.Sprintf(" %s=%s", k, a.Labels[k])
+	}
+	for _, k := range a.Removed {
+		text += " without " + k
+	}
+	return text
+}
+
+// String has the status as JSON, as it is stored.
+func (a WriteInstance) String() string {
+	return "VMI " + a.From.Name + ": " + WriteStatus[*vmi.VirtualMachineInstance]{Object: a.To}.String()
+}
+
+func (a EmitFor) String() string { return "VMI " + a.Instance.Name + ": " + a.Emit.String() }
+
+func (a AcceptMigration) String() string {
+	return fmt.Sprintf("have the handler of the target accept the migration of VMI %s to pod %s", a.Instance.Name, a.Pod)
+}
+
+func (a StartMigration) String() string {
+	return fmt.Sprintf("have the handler of the source begin the migration of VMI %s to pod %s", a.Instance.Name, a.Pod)
+}
+
+func (a AbortMigration) String() string {
+	return "have the handler of the source end the migration of VMI " + a.Instance.Name
 }
 
 func (a ChangeInstance) String() string {

@@ -67,6 +67,21 @@ func (w *Writer[T, L]) Unlabel(ctx context.Context, old T, key string) (T, error
 	})
 }
 
+// Labels makes labels of the object old these values and removes others, in one write, and
+// returns the object as it is stored now. A change of the object in between is a conflict.
+func (w *Writer[T, L]) Labels(ctx context.Context, old T, labels map[string]string, removed ...string) (T, error) {
+	all := map[string]any{}
+	for k, v := range labels {
+		all[k] = v
+	}
+	for _, k := range removed {
+		all[k] = nil
+	}
+	return w.write(ctx, "labels", old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
+		return patchMetadata(ctx, c, old, "labels", all)
+	})
+}
+
 // patchMetadata merges one part of the metadata into that of the object old.
 func patchMetadata[T vmi.Object, L runtime.Object](ctx context.Context, c client.Objects[T, L], old T, part string, value any) (T, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{

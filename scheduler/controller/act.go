@@ -64,6 +64,8 @@ type executor[T vmi.Object, L runtime.Object] struct {
 	dataVolumes *dataVolumes
 	// owned does what is done with VMIs. Nil: the objects own none.
 	owned *owned
+	// calls makes the calls of migrations. Nil: there are none.
+	calls *migrationCalls
 }
 
 // act does the plan's actions in order. It returns the object as it is after
@@ -101,6 +103,12 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	case scheduler.RemoveLabel:
 		log.Info("remove label", "label", a.Key)
 		return e.writer.Unlabel(ctx, o, a.Key)
+	case scheduler.ChangeLabels:
+		log.Info("change labels", "labels", a.Labels, "removed", a.Removed)
+		return e.writer.Labels(ctx, o, a.Labels, a.Removed...)
+	case scheduler.DeleteObject:
+		log.Info("delete")
+		return o, e.deleteObject(ctx, o)
 	case scheduler.CreatePod:
 		log.Info("create pod", "pod", a.Pod.Name)
 		return o, e.createPod(ctx, o, a.Pod)
@@ -136,6 +144,16 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	case scheduler.CreateMigration:
 		log.Info("create migration", "name", a.Migration.Name)
 		return o, e.createMigration(ctx, o, a.Migration)
+	case scheduler.WriteInstance:
+		log.Info("write instance", append([]any{"vmi", reconcile.Key(a.From)}, describeInstance(a.To)...)...)
+		return o, e.owned.write(ctx, a)
+	case scheduler.EmitFor:
+		log.Info("emit event", "vmi", reconcile.Key(a.Instance), "reason", a.Reason, "message", a.Message)
+		e.events.Emit(ctx, a.Instance, reconcile.Event{Warning: a.Warning, Finding: a.Finding})
+		return o, nil
+	case scheduler.AcceptMigration, scheduler.StartMigration, scheduler.AbortMigration:
+		log.Debug("call the handler of a node", "call", a)
+		return o, e.call(ctx, o, a)
 	case scheduler.CreateDataVolume:
 		log.Info("create DataVolume", "name", a.DataVolume.GetName())
 		return o, e.dataVolumes.create(ctx, o, a.DataVolume)
@@ -161,8 +179,38 @@ func (e *executor[T, L]) removeFinalizer(ctx context.Context, o T, finalizer str
 	return now, err
 }
 
-// createPod creates the pod. A pod of that name that was made for the object is the
-// one that was to be created.
+// call begins a call to the handler of a node.
+func (e *executor[T, L]) call(ctx context.Context, o T, a scheduler.Action) error {
+	if e.calls == nil {
+		return errNoHandlers
+	}
+	switch a := a.(type) {
+	case scheduler.AcceptMigration:
+		e.calls.accept(ctx, o, a)
+	case scheduler.StartMigration:
+		e.calls.start(ctx, o, a)
+	case scheduler.AbortMigration:
+		e.calls.abort(ctx, o, a)
+	}
+	return nil
+}
+
+// deleteObject deletes the object if it is still the same. One that is gone is what was
+// wanted.
+func (e *executor[T, L]) deleteObject(ctx context.Context, o T) error {
+	if _, ok := e.deleted.Get(o.GetUID(), e.now()); ok {
+		return nil
+	}
+	err := client.Of(e.client, e.kind, o.GetNamespace()).Delete(ctx, o.GetName(), *metav1.NewPreconditionDeleteOptions(string(o.GetUID())))
+	if err != nil && !isMissing(err) {
+		return fmt.Errorf("delete %s %s: %w", e.kind.Kind, reconcile.Key(o), err)
+	}
+	e.deleted.Put(o.GetUID(), e.now(), e.now(), recentFor)
+	return nil
+}
+
+// createPod creates the pod. A pod of that name that was made for the same is the one that
+// was to be created.
 func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) error {
 	pods := e.kube.CoreV1().Pods(p.Namespace)
 	before := e.created(o, p.Name) // it is forgotten when the cache has the pod, which may be meanwhile
@@ -172,7 +220,7 @@ func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) erro
 		there, err = pods.Get(ctx, p.Name, metav1.GetOptions{})
 		switch {
 		case err != nil:
-		case !launched.Adoptable(there, o):
+		case !launched.Alike(there, p):
 			return &Refusal{Finding: instance.PodNameInUse(p.Name)}
 		case there.DeletionTimestamp != nil:
 			err = errors.New("the pod with this name is being deleted")

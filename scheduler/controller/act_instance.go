@@ -182,6 +182,35 @@ func (w *owned) send(ctx context.Context, v *vmi.VirtualMachineInstance, what st
 	return nil
 }
 
+// write makes the labels and the status of the VMI those of the other, if it has not changed.
+func (w *owned) write(ctx context.Context, a scheduler.WriteInstance) error {
+	was := a.From
+	labels := map[string]string{}
+	for k, v := range a.To.Labels {
+		if old, ok := was.Labels[k]; !ok || old != v {
+			labels[k] = v
+		}
+	}
+	var removed []string
+	for k := range was.Labels {
+		if _, ok := a.To.Labels[k]; !ok {
+			removed = append(removed, k)
+		}
+	}
+	if len(labels)+len(removed) > 0 {
+		now, err := w.writer.Labels(ctx, was, labels, removed...)
+		if err != nil {
+			return err
+		}
+		was = was.DeepCopy()
+		was.ObjectMeta = now.ObjectMeta
+	}
+	to := a.To.DeepCopy()
+	to.ObjectMeta = was.ObjectMeta
+	_, err := w.writer.Status(ctx, was, to)
+	return err
+}
+
 // adopt makes the owner the controller of the VMI, if it still exists. The generation
 // that the VMI was started from is one of another object.
 func (w *owned) adopt(ctx context.Context, owner metav1.OwnerReference, v *vmi.VirtualMachineInstance) error {

@@ -50,6 +50,9 @@ type Config struct {
 	// Guests reach the launchers of VMIs: what a kind asks of a guest, or has it do, goes
 	// through it. No kind does yet. Without nodes, every call is refused as unavailable.
 	Guests guest.Guests
+	// Handlers reach the handlers of nodes, which move VMIs. Nil: every migration fails when it
+	// is to begin.
+	Handlers Handlers
 	// Kinds are reconciled besides VMIs and the built-in [Kinds]. The API server must serve
 	// them, and the account of Client needs its rights on them.
 	// With any, VMIs are cached whole; without, what is not read after their hand-over is dropped.
@@ -105,6 +108,7 @@ type Controller struct {
 	// have yet.
 	madeInstances reconcile.Made[*vmi.VirtualMachineInstance]
 	owned         *owned
+	migrations    migrations
 	deleted       recent // VMIs, pods and revisions
 	dataVolumes   *dataVolumes
 	statusWritten recent
@@ -225,6 +229,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer c.events.Begin(ctx)()
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	defer c.migrations.calls.wait()
 	defer cancel()
 	if c.cfg.Settings != nil {
 		defer c.cfg.Settings.OnChange(c.QueueAll)()

@@ -103,7 +103,7 @@ func TestAKindAsksAGuestThroughTheControllersConfiguration(t *testing.T) {
 			api, err := client.New(fake.New(m).Config())
 			require.NoError(t, err)
 			migrations := KindOf[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]{
-				Definition: vmi.VirtualMachineInstanceMigrations, Name: "virt-controller-migration",
+				Definition: vmi.VirtualMachineInstanceMigrations, Name: "example-migration",
 				Observe: func(ctx context.Context, c *Controller, m *vmi.VirtualMachineInstanceMigration) (Decide[*vmi.VirtualMachineInstanceMigration], error) {
 					if p := m.Status.Phase; p == vmi.MigrationPhaseSucceeded || p == vmi.MigrationPhaseFailed {
 						return func(*vmi.VirtualMachineInstanceMigration, *vmi.Finding) scheduler.Plan { return scheduler.Plan{} }, nil
@@ -114,6 +114,7 @@ func TestAKindAsksAGuestThroughTheControllersConfiguration(t *testing.T) {
 			}
 			c, err := New(Config{Client: api, Kube: kubefake.NewClientset(), Launcher: rendering, Kinds: []Kind{migrations}, Guests: guest.Guests{Nodes: nodes, MostToAsk: 50 * time.Millisecond}})
 			require.NoError(t, err)
+			delete(c.kinds, moves.Name) // the kind is the test's
 			ctx, cancel := context.WithCancel(context.Background())
 			done := make(chan error, 1)
 			go func() { done <- c.Run(ctx) }()

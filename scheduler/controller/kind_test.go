@@ -22,7 +22,7 @@ func TestAKindIsItsEntry(t *testing.T) {
 	require.NoError(t, err)
 	kube := kubefake.NewClientset()
 	c, err := New(Config{Client: api, Kube: kube, Launcher: rendering, Kinds: []Kind{KindOf[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]{
-		Definition: vmi.VirtualMachineInstanceMigrations, Name: "virt-controller-migration",
+		Definition: vmi.VirtualMachineInstanceMigrations, Name: "example-migration",
 		Observe: func(context.Context, *Controller, *vmi.VirtualMachineInstanceMigration) (Decide[*vmi.VirtualMachineInstanceMigration], error) {
 			return func(o *vmi.VirtualMachineInstanceMigration, _ *vmi.Finding) scheduler.Plan {
 				if len(o.Finalizers) > 0 {
@@ -39,6 +39,7 @@ func TestAKindIsItsEntry(t *testing.T) {
 		},
 	}}})
 	require.NoError(t, err)
+	delete(c.kinds, moves.Name) // the kind is the test's
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()

@@ -6,6 +6,7 @@ package controller
 // the slice.
 func Kinds() []Kind {
 	return []Kind{
+		moves,
 		sets,
 		vms,
 	}

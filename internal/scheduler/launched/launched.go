@@ -36,6 +36,14 @@ func Adoptable(p *corev1.Pod, o metav1.Object) bool {
 	return metav1.IsControlledBy(p, o) && Creator(p) == o.GetUID()
 }
 
+// Alike says that two pods were made for the same: that the same object controls them, and
+// that both are its launchers, in the same role and for the same migration.
+func Alike(a, b *corev1.Pod) bool {
+	x, y := metav1.GetControllerOfNoCopy(a), metav1.GetControllerOfNoCopy(b)
+	return x != nil && y != nil && x.UID == y.UID && Creator(a) == x.UID && Creator(b) == x.UID &&
+		a.Labels[vmi.MigrationJobLabel] == b.Labels[vmi.MigrationJobLabel]
+}
+
 // MadeFor says that the VMI controls the pod, or that it did: deleting a VMI with
 // --cascade=orphan takes the owner reference from its pod. That is enough to end a
 // pod, and not to hand it over.

@@ -1,0 +1,123 @@
+package migration
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Observed is everything that a decision depends on.
+type Observed struct {
+	// Migration is the migration as it is stored.
+	Migration *vmi.VirtualMachineInstanceMigration
+	// VMI is the VMI that it names. Nil: it does not exist.
+	VMI *vmi.VirtualMachineInstance
+	// Others are the other migrations of the VMI.
+	Others []*vmi.VirtualMachineInstanceMigration
+	// Pods are the pods that were made for the VMI, and Target is the one that was made for
+	// the migration. Nil: it does not exist.
+	Pods   []*corev1.Pod
+	Target *corev1.Pod
+	// TargetFenced says that nothing runs on the node of the target any more.
+	TargetFenced bool
+	// Turn says that the queue has a place for the migration. Then the VMI is whole.
+	Turn bool
+	// Config is how the target is rendered. Its Role is not used.
+	Config pod.Config
+	// Settings are those of the migration.
+	Settings Settings
+	// Calls are what the handlers were asked, and have answered.
+	Calls Calls
+	// HandedOver is when this process first observed that the VMI was handed over to the node
+	// of the target. Zero: it was not, or that is not known.
+	HandedOver time.Time
+	// Warned says that a warning was written of a target that is refused, or for which there
+	// is no node.
+	Warned bool
+	// Refusal is why the target of the last plan was not accepted. Nil: none was refused.
+	Refusal *vmi.Finding
+	// Now is the present time.
+	Now time.Time
+}
+
+// Settings are those of a migration: of the cluster's configuration and of a MigrationPolicy.
+type Settings struct {
+	// Configuration is written into the VMI's status. Nil: nothing is.
+	Configuration *vmi.MigrationConfiguration
+	// Policy is the name of the MigrationPolicy. Empty: none applies.
+	Policy string
+	// Wire are those that the launcher of the source gets.
+	Wire protocol.MigrationSettings
+}
+
+// Calls are the calls of a migration to the handlers of its nodes.
+type Calls struct {
+	Accept, Start, Abort Asked
+}
+
+// Asked is what is known of a call that is repeated. The zero value was never made.
+type Asked struct {
+	// Now says that it is being made.
+	Now bool
+	// Since is when it was made first.
+	Since time.Time
+	// At is when it was answered last. Zero: it was not.
+	At time.Time
+	// Refusal is why it was not done. Nil: it was.
+	Refusal *vmi.Finding
+}
+
+// done says that the call was answered, and done.
+func (a Asked) done() bool { return !a.At.IsZero() && a.Refusal == nil }
+
+// unknown says that the handler knows of no such migration.
+func (a Asked) unknown() bool { return a.Refusal != nil && a.Refusal.Reason == vmi.RefusedNotFound }
+
+// mine says that the VMI was handed over for the migration.
+func mine(o Observed) bool {
+	m := state(o)
+	return m != nil && m.MigrationUID == o.Migration.UID
+}
+
+// state is the migrationState of the VMI, or nil.
+func state(o Observed) *vmi.MigrationState {
+	if o.VMI == nil {
+		return nil
+	}
+	return o.VMI.Status.MigrationState
+}
+
+// missing says that the VMI that is to move does not exist: none of its name does, or one
+// that was made later.
+func missing(o Observed) bool {
+	return o.VMI == nil || o.VMI.CreationTimestamp.Time.After(o.Migration.CreationTimestamp.Time)
+}
+
+// source is the pod that the VMI runs in. Nil: it is not known.
+func source(o Observed) *corev1.Pod {
+	return instance.PodsByRole(o.VMI, o.Pods).Active
+}
+
+// unended are the pods of the VMI whose launchers may run.
+func unended(o Observed) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(o.Pods), launched.Ended)
+}
+
+// active says that the VMI runs in the pod.
+func active(v *vmi.VirtualMachineInstance, uid types.UID) bool {
+	node, ok := v.Status.ActivePods[uid]
+	return ok && node == v.Status.NodeName
+}
+
+// over says that the target has ended, or is on a node on which nothing runs.
+func over(o Observed) bool {
+	return o.Target != nil && (launched.Ended(o.Target) || o.TargetFenced)
+}

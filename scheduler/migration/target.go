@@ -1,0 +1,130 @@
+package migration
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Times that a target may wait, from its creation, where no annotation says another.
+const (
+	unschedulableTime = 5 * time.Minute
+	pendingTime       = 15 * time.Minute
+)
+
+// schedule is for a migration whose target is to run.
+func schedule(o Observed) scheduler.Plan {
+	t := o.Target
+	switch {
+	case t == nil:
+		return fail(o, "the pod that the VMI was to move to does not exist any more")
+	case over(o):
+		return fail(o, targetDown)
+	case t.DeletionTimestamp != nil:
+		return fail(o, "the pod that the VMI was to move to is being deleted")
+	case t.Spec.NodeName != "" && t.Spec.NodeName == o.VMI.Status.NodeName:
+		return fail(o, "the pod that the VMI was to move to is on the node of the VMI")
+	case runs(t):
+		return handOver(o)
+	case t.Status.Phase == corev1.PodRunning || t.Status.Phase == corev1.PodUnknown:
+		return scheduling(o)
+	}
+	unschedulable, says := unschedulable(t)
+	limit, wait := "any reason", seconds(o.Migration, pendingAnnotation, pendingTime)
+	if u := seconds(o.Migration, unschedulableAnnotation, unschedulableTime); unschedulable && u < wait {
+		limit, wait = "a node", u
+	}
+	left := t.CreationTimestamp.Add(wait).Sub(o.Now)
+	if left <= 0 {
+		p := fail(o, fmt.Sprintf("the pod %s has waited for %s for %s", t.Name, limit, wait))
+		deleted := scheduler.Emit{Finding: vmi.Finding{Reason: "SuccessfulDelete", Message: "Deleted migration target pod " + t.Name}}
+		p.Actions = slices.Insert(p.Actions, 1, scheduler.Action(deleted))
+		return p
+	}
+	p := scheduling(o)
+	if unschedulable && !o.Warned {
+		p.Actions = append(p.Actions, warn(TargetUnschedulable, fmt.Sprintf("no node fits the pod %s that the VMI is to move to: %s", t.Name, says)))
+	}
+	p.Recheck = left
+	return p
+}
+
+// scheduling is the phase of a migration whose target does not run yet.
+func scheduling(o Observed) scheduler.Plan {
+	return write(o, func(s *vmi.VirtualMachineInstanceMigrationStatus, now metav1.Time) {
+		reach(s, vmi.MigrationPhaseScheduling, now)
+		withoutCondition(s, vmi.ConditionRejectedByResourceQuota)
+	})
+}
+
+// runs says that the launcher of the target runs on a node, and that the containers beside
+// it are ready.
+func runs(t *corev1.Pod) bool {
+	c := launched.Compute(t)
+	if t.Spec.NodeName == "" || c == nil || c.State.Running == nil {
+		return false
+	}
+	return !slices.ContainsFunc(t.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		if s.Name == vmi.ComputeContainer || s.Name == "istio-proxy" {
+			return s.State.Running == nil
+		}
+		return !s.Ready
+	})
+}
+
+// unschedulable says that no node fits the pod, and why.
+func unschedulable(p *corev1.Pod) (bool, string) {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return true, c.Message
+		}
+	}
+	return false, ""
+}
+
+// seconds is the time that the annotation says in whole seconds, or else the other.
+func seconds(m *vmi.VirtualMachineInstanceMigration, annotation string, other time.Duration) time.Duration {
+	n, err := strconv.ParseUint(m.Annotations[annotation], 10, 31)
+	if err != nil {
+		return other
+	}
+	return time.Duration(n) * time.Second
+}
+
+// handOver gives the VMI to the handler of the target's node, in one write after that of the
+// label. Pods that earlier migrations have left are no pods of the VMI any more.
+func handOver(o Observed) scheduler.Plan {
+	from, t := source(o), o.Target
+	if from == nil || o.VMI.Status.Phase != vmi.PhaseRunning || launched.Ended(from) || from.DeletionTimestamp != nil {
+		p := scheduling(o) // the end of the VMI decides
+		p.Recheck = retryTime
+		return p
+	}
+	to := o.VMI.DeepCopy()
+	if to.Labels == nil {
+		to.Labels = map[string]string{}
+	}
+	to.Labels[vmi.MigrationTargetNodeLabel] = t.Spec.NodeName
+	to.Status.ActivePods = map[types.UID]string{from.UID: o.VMI.Status.NodeName, t.UID: t.Spec.NodeName}
+	to.Status.MigrationState = &vmi.MigrationState{
+		MigrationUID: o.Migration.UID, SourceNode: o.VMI.Status.NodeName, SourcePod: from.Name,
+		TargetNode: t.Spec.NodeName, TargetPod: t.Name, MigrationConfiguration: o.Settings.Configuration.DeepCopy(),
+	}
+	if o.Settings.Policy != "" {
+		to.Status.MigrationState.MigrationPolicyName = new(o.Settings.Policy)
+	}
+	return scheduler.Plan{Actions: []scheduler.Action{
+		scheduler.WriteInstance{From: o.VMI, To: to},
+		scheduler.Emit{Finding: vmi.Finding{Reason: SuccessfulHandOver, Message: "Migration target pod is ready for preparation by virt-handler of node " + t.Spec.NodeName}},
+		scheduler.AcceptMigration{Instance: to, Pod: t.UID},
+	}}
+}
