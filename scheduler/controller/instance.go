@@ -93,6 +93,11 @@ func observeInstance(ctx context.Context, c *Controller, v *vmi.VirtualMachineIn
 	if o.Pods.Active != nil {
 		o.Pods.Active = deleting(c.gates.latest(o.Pods.Active, o.Now), &c.deleted, o.Now)
 	}
+	for _, others := range [][]*corev1.Pod{o.Pods.Stray, o.Pods.Targets} {
+		for i, p := range others {
+			others[i] = c.gates.latest(p, o.Now)
+		}
+	}
 	if o.Node, err = c.node(ctx, o.Pods.NodeName(v)); err != nil {
 		return nil, err
 	}

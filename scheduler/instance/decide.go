@@ -52,10 +52,13 @@ const (
 //	  Failed, uncertain                           of the pod is left there; targets and stray pods are deleted
 //	Scheduled+          removed, but fenced       Failed: NodeUnresponsive; targets and stray pods are deleted
 //	Scheduled+          ended                     left to the handler for 5 s; then Succeeded or Failed,
-//	                                              or nothing if its guest moved away
+//	                                              or nothing if its guest moved away; while a migration
+//	                                              sends it, left to the handler of the target for 15 s
 //	Scheduled+          alive, but fenced         Failed: NodeUnresponsive
 //	Scheduled+          alive                     left to the handler; Ready by node and pod, the pod's readiness
-//	                                              gate by whether the guest is paused
+//	                                              gate by whether the guest is paused; the gates of pods
+//	                                              that it has left are closed before, and these pods are
+//	                                              taken out of the status when they have ended
 //	Scheduling          none                      Failed: it was there
 //	new, Pending        none                      pod is created; or Pending with the reason,
 //	                                              also while a pod of an earlier VMI of the name runs, or
@@ -144,14 +147,20 @@ func watch(o Observed) scheduler.Plan {
 		if len(p.Actions) == 0 {
 			p.Actions = duplicates(o).Actions
 		}
+		if len(p.Actions) == 0 {
+			p.Actions = left(o).Actions
+		}
 		p.Actions = append(p.Actions, opened(o)...)
-		p.Actions = append(p.Actions, labelled(o, o.VMI.Status.NodeName)...)
+		p.Actions = append(p.Actions, located(o)...)
 		p.Actions = append(p.Actions, outdated(o)...)
 		return p
 	}
 	e := endOf(active)
 	if e.movedAway && leaving(o) {
 		return scheduler.Plan{}
+	}
+	if left := switches(o, e.at); left > 0 && !e.succeeded {
+		return scheduler.Plan{Recheck: left}
 	}
 	if left := e.at.Add(reportDelay).Sub(o.Now); left > 0 && !e.byNode && handlerReports(o) {
 		return scheduler.Plan{Recheck: left}

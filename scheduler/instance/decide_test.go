@@ -200,6 +200,9 @@ func summarize(p scheduler.Plan) summary {
 			s.Do = append(s.Do, "write")
 			s.Phase, s.Reason = a.Object.Status.Phase, a.Object.Status.Reason
 			for _, c := range a.Object.Status.Conditions {
+				if c.Type == vmi.ConditionLiveMigratable || c.Type == vmi.ConditionStorageLiveMigratable {
+					continue // of what the VMI is made of
+				}
 				if s.Because == nil {
 					s.Because = map[vmi.ConditionType]string{}
 				}

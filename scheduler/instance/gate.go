@@ -28,13 +28,14 @@ func opened(o Observed) []scheduler.Action {
 	case o.VMI.Spec.StartsPaused() && o.VMI.Status.Phase != vmi.PhaseRunning:
 		return nil // a gate without its condition is closed
 	}
+	closed, ready := shut(o)
 	now := podCondition(p, gate)
-	if now == nil && status == corev1.ConditionFalse || now != nil && now.Status == status {
-		return nil
+	if now == nil && status == corev1.ConditionFalse || now != nil && now.Status == status || ready && status == corev1.ConditionTrue {
+		return closed
 	}
-	return []scheduler.Action{scheduler.SetPodCondition{Name: p.Name, UID: p.UID, Condition: corev1.PodCondition{
+	return append(closed, scheduler.SetPodCondition{Name: p.Name, UID: p.UID, Condition: corev1.PodCondition{
 		Type: gate, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(o.Now),
-	}}}
+	}})
 }
 
 // gateAlone says that nothing but the readiness gate keeps the pod from being ready.

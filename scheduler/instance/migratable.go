@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/storage/volume"
@@ -49,6 +50,32 @@ func (m Movable) StorageLiveMigratable(v *vmi.VirtualMachineInstance) vmi.Condit
 		c.Status, c.Reason, c.Message = corev1.ConditionFalse, notMigratable, strings.Join(texts, ", ")
 	}
 	return c
+}
+
+// Method returns how v moves: with its memory alone, if both nodes have all that its disks
+// are in, or with what is only in its pod.
+func (m Movable) Method(v *vmi.VirtualMachineInstance) vmi.MigrationMethod {
+	readOnly := map[string]bool{}
+	for _, d := range v.Spec.Domain.Devices.Disks {
+		readOnly[d.Name] = d.CDRom != nil && (d.CDRom.ReadOnly == nil || *d.CDRom.ReadOnly)
+	}
+	for _, vol := range v.Spec.Volumes {
+		shared := vol.PersistentVolumeClaim != nil || vol.DataVolume != nil || readOnly[vol.Name]
+		if !shared || m.keeps(v, vol) != "" {
+			return vmi.BlockMigration
+		}
+	}
+	return vmi.LiveMigration
+}
+
+// migratable writes whether and how the VMI moves. Its handler does not change that, but
+// where the launcher is of a release that does not migrate.
+func migratable(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+	m, v := Movable{Bindings: o.Config.Bindings, Traits: o.Config.Traits, VolumeKinds: o.Config.VolumeKinds}, o.VMI.DeepCopy()
+	v.Status.VolumeStatus = s.VolumeStatus
+	s.SetCondition(m.LiveMigratable(v), now)
+	s.SetCondition(m.StorageLiveMigratable(v), now)
+	s.MigrationMethod = m.Method(v)
 }
 
 // interfaces are those on the pod network, whose guests would not go on at another pod.

@@ -143,6 +143,7 @@ func handOver(o Observed) scheduler.Plan {
 			s.Memory.MemoryOverhead = m
 		}
 		s.VolumeStatus = claimStatus(o)
+		migratable(o, s, now)
 		s.Interfaces = cni.Interfaces(o.VMI, active.Annotations[cni.StatusAnnotation])
 		s.RemoveCondition(vmi.ConditionPodScheduled)
 		s.RemoveCondition(vmi.ConditionSynchronized)

@@ -1,0 +1,96 @@
+package instance
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// switchTime is how long after the end of the pod that a VMI leaves its guest may still begin
+// to run at the target: a target destroys a guest of which it receives no more for 10 s.
+const switchTime = 15 * time.Second
+
+// located makes the labels say where the VMI runs, and where it moves to, in one write.
+func located(o Observed) []scheduler.Action {
+	is := labelled(o, o.VMI.Status.NodeName)
+	to, ok := o.VMI.Labels[vmi.MigrationTargetNodeLabel]
+	switch {
+	case !ok || movesTo(o, to) || isUnreadable(o):
+		return is
+	case len(is) == 0:
+		return []scheduler.Action{scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}}
+	}
+	return []scheduler.Action{scheduler.ChangeLabels{
+		Labels: map[string]string{vmi.NodeNameLabel: o.VMI.Status.NodeName}, Removed: []string{vmi.MigrationTargetNodeLabel},
+	}}
+}
+
+// movesTo says that a migration moves the VMI to the node, or is about to: the label is
+// written before the status.
+func movesTo(o Observed, node string) bool {
+	if m := o.VMI.Status.MigrationState; m != nil && !m.Completed && m.TargetNode == node {
+		return true
+	}
+	return slices.ContainsFunc(o.Pods.Targets, func(p *corev1.Pod) bool {
+		return p.Spec.NodeName == node && p.DeletionTimestamp == nil && !launched.Ended(p)
+	})
+}
+
+// left takes the pods out of the status that a migration has left and that have ended, or do
+// not exist any more.
+func left(o Observed) scheduler.Plan {
+	m := o.VMI.Status.MigrationState
+	if m == nil || !m.Completed {
+		return scheduler.Plan{} // both are pods of the VMI
+	}
+	pods := maps.Clone(o.VMI.Status.ActivePods)
+	for uid := range pods {
+		i := slices.IndexFunc(others(o), func(p *corev1.Pod) bool { return p.UID == uid })
+		if uid != o.Pods.Active.UID && (i < 0 || launched.Ended(others(o)[i])) {
+			delete(pods, uid)
+		}
+	}
+	return write(o, func(s *vmi.VirtualMachineInstanceStatus, _ metav1.Time) { s.ActivePods = pods })
+}
+
+// others are the pods besides the active one.
+func others(o Observed) []*corev1.Pod { return slices.Concat(o.Pods.Stray, o.Pods.Targets) }
+
+// switches is how long the guest of a VMI whose active pod ended then may still begin to run
+// at the target of a migration, whose handler reports it. 0: it does not.
+func switches(o Observed, ended time.Time) time.Duration {
+	m := o.VMI.Status.MigrationState
+	if m == nil || m.Completed || m.StartTimestamp == nil || !leaving(o) {
+		return 0
+	}
+	if !slices.ContainsFunc(o.Pods.Targets, func(p *corev1.Pod) bool { return p.Name == m.TargetPod && !launched.Ended(p) }) {
+		return 0
+	}
+	return remaining(o, ended, switchTime)
+}
+
+// shut closes the readiness gates of the pods that the VMI does not run in. It reports
+// whether one of them is ready still, so that the active one must not be: a Service would
+// have both.
+func shut(o Observed) (closed []scheduler.Action, ready bool) {
+	for _, p := range others(o) {
+		if !launched.MadeFor(p, o.VMI) || launched.Ended(p) || p.DeletionTimestamp != nil || !hasGate(p) {
+			continue
+		}
+		if c := podCondition(p, gate); c != nil && c.Status == corev1.ConditionTrue {
+			closed = append(closed, scheduler.SetPodCondition{Name: p.Name, UID: p.UID, Condition: corev1.PodCondition{
+				Type: gate, Status: corev1.ConditionFalse, Reason: "Elsewhere", Message: "the guest runs in another pod", LastTransitionTime: metav1.NewTime(o.Now),
+			}})
+		}
+		c := podReady(p)
+		ready = ready || c != nil && c.Status == corev1.ConditionTrue
+	}
+	return closed, ready
+}
