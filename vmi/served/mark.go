@@ -34,27 +34,28 @@ const (
 )
 
 const (
-	notMigrating = "nothing migrates"
+	ownTests     = "it is for KubeVirt's own tests of migrations"
+	ofMigrations = "it is read of migrations, and not of VMIs"
 	logsAlone    = "what a launcher logs is chosen in the cluster's configuration"
 )
 
 // marks are all, sorted by their keys.
 var marks = []Mark{
 	{vmi.HookSidecarsAnnotation, false, MarkRefused, "no container changes the domain of a VMI"},
-	{"kubevirt.io/allow-pod-bridge-network-live-migration", false, MarkHarmless, notMigrating},
+	{"kubevirt.io/allow-pod-bridge-network-live-migration", false, MarkHarmless, "a guest that has the address of its pod does not move to another"},
 	{vmi.NoPCIHole64Annotation, false, MarkWorks, "the guest has no PCI memory above 4 GiB, with the value true"},
 	{vmi.NoPageReportingAnnotation, false, MarkWorks, "the guest does not report memory that it has free, with the value true"},
-	{"kubevirt.io/func-test-block-migration-target-preparation", false, MarkHarmless, notMigrating},
-	{"kubevirt.io/func-test-force-launcher-migration-failure", false, MarkHarmless, notMigrating},
-	{"kubevirt.io/func-test-ignore-migration-backoff", false, MarkHarmless, notMigrating},
+	{"kubevirt.io/func-test-block-migration-target-preparation", false, MarkHarmless, ownTests},
+	{"kubevirt.io/func-test-force-launcher-migration-failure", false, MarkHarmless, ownTests},
+	{"kubevirt.io/func-test-ignore-migration-backoff", false, MarkHarmless, ownTests},
 	{"kubevirt.io/func-test-memory-hotplug-fail", false, MarkHarmless, "no memory is added to a guest that runs"},
-	{"kubevirt.io/func-test-migration-target-image-override", false, MarkHarmless, notMigrating},
+	{"kubevirt.io/func-test-migration-target-image-override", false, MarkHarmless, ownTests},
 	{vmi.IgnitionAnnotation, false, MarkRefused, "guests are given no configuration by Ignition: use cloud-init"},
 	{"kubevirt.io/keep-launcher-alive-after-failure", false, MarkHarmless, "the log of a launcher that has failed is kept with its pod"},
 	{"kubevirt.io/libvirt-log-filters", false, MarkHarmless, logsAlone},
 	{"kubevirt.io/memfd", false, MarkHarmless, "which file the guest's memory is made of is the launcher's to choose"},
-	{"kubevirt.io/migrationPendingPodTimeoutSeconds", false, MarkHarmless, notMigrating},
-	{"kubevirt.io/migrationUnschedulablePodTimeoutSeconds", false, MarkHarmless, notMigrating},
+	{"kubevirt.io/migrationPendingPodTimeoutSeconds", false, MarkHarmless, ofMigrations},
+	{"kubevirt.io/migrationUnschedulablePodTimeoutSeconds", false, MarkHarmless, ofMigrations},
 	{"kubevirt.io/nonroot", false, MarkHarmless, "no launcher runs as root"},
 	{vmi.RootComplexAnnotation, false, MarkWorks, "no device of the guest is behind a PCI Express port, with the value true"},
 	{"kubevirt.io/skip-backup-hooks", false, MarkHarmless, "launcher pods have no hooks of Velero but those that the VMI has"},
