@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -136,11 +137,15 @@ func TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports(t *testing.T) 
 		s.NodeName = "n2"
 		s.MigrationState.Completed, s.MigrationState.EndTimestamp = true, new(metav1.Now())
 	}
-	require.NoError(t, s.report(s.latest(v), "n2", arrives), "the target's takes the VMI")
+	// The controller follows with writes of its own.
+	report := func(node string, change func(*status)) error {
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return s.report(s.latest(v), node, change) })
+	}
+	require.NoError(t, report("n2", arrives), "the target's takes the VMI")
 	require.Equal(t, "n2", s.latest(v).Status.NodeName)
-	err = s.report(s.latest(v), "n1", func(s *status) { s.NodeName = "n1" })
+	err = report("n1", func(s *status) { s.NodeName = "n1" })
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
-	require.NoError(t, s.report(s.latest(v), "n2", func(s *status) { s.Reason = "Tested" }), "which is its handler from then on")
+	require.NoError(t, report("n2", func(s *status) { s.Reason = "Tested" }), "which is its handler from then on")
 }
 
 // latest is the VMI as it is stored.

@@ -173,7 +173,7 @@ func TestTheRoleEditMayCallEveryVerbAndViewNone(t *testing.T) {
 		"elsewhere": v.user(t, elsewhere, "admin"),
 	}
 	eventually(t, func() error {
-		code, s := v.ask(t, users["migrate"], "PUT", verbPath(ns, "virtualmachines/a/migrate"), "")
+		code, s := v.ask(t, users["migrate"], "PUT", verbPath(ns, "virtualmachines/a/migrate"), `{"dryRun":["All"]}`)
 		if code == http.StatusForbidden {
 			return fmt.Errorf("the role is not in force: %s", s.Message)
 		}
