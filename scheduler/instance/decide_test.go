@@ -431,7 +431,12 @@ func TestHandOverIsOneWriteOfTheStatus(t *testing.T) {
 			{Phase: vmi.PhaseScheduling, PhaseTransitionTimestamp: metav1.NewTime(now)},
 			{Phase: vmi.PhaseScheduled, PhaseTransitionTimestamp: metav1.NewTime(now)},
 		},
-		Conditions: []vmi.Condition{{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: "GuestNotRunning", Message: "the guest does not run yet", LastTransitionTime: metav1.NewTime(now)}},
+		Conditions: []vmi.Condition{
+			{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: "GuestNotRunning", Message: "the guest does not run yet", LastTransitionTime: metav1.NewTime(now)},
+			{Type: vmi.ConditionLiveMigratable, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)},
+			{Type: vmi.ConditionStorageLiveMigratable, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)},
+		},
+		MigrationMethod: vmi.BlockMigration,
 	}, s)
 }
 

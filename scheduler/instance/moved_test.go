@@ -167,7 +167,7 @@ func TestAGuestMayStillArriveWhenItsSourceIsGone(t *testing.T) {
 		"the target has ended":                  {stored(vmi.PhaseRunning, sends), killed(6 * time.Second), secondPod(exited(1, time.Second, "")), vmi.PhaseFailed, 0},
 		"the migration has failed":              {stored(vmi.PhaseRunning, sends, hasFailed), killed(6 * time.Second), secondPod(running), vmi.PhaseFailed, 0},
 		"the guest powered itself off":          {stored(vmi.PhaseRunning, sends), launcher(exited(0, 6*time.Second, "")), secondPod(running), vmi.PhaseSucceeded, 0},
-		"its source ended after it has arrived": {stored(vmi.PhaseRunning, arrived), killed(time.Hour), secondPod(running), "", 0},
+		"its source ended after it has arrived": {stored(vmi.PhaseRunning, arrived), killed(time.Hour), secondPod(running), vmi.PhaseRunning, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -198,7 +198,7 @@ func TestAVMISaysFromItsHandOverOnWhetherAndHowItMoves(t *testing.T) {
 	claim := vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}}
 	cdrom := func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Volumes = append(v.Spec.Volumes, vmi.Volume{Name: "iso", VolumeSource: vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "i"}}})
-		v.Spec.Domain.Devices.Disks = append(v.Spec.Domain.Devices.Disks, vmi.Disk{Name: "iso", DiskDevice: vmi.DiskDevice{CDRom: &vmi.CDRomTarget{}}})
+		v.Spec.Domain.Devices.Disks = append(v.Spec.Domain.Devices.Disks, vmi.Disk{Name: "iso", CDRom: &vmi.CDRomTarget{}})
 	}
 	for name, tt := range map[string]struct {
 		vmi  *vmi.VirtualMachineInstance

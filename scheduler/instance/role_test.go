@@ -34,7 +34,7 @@ func readyNow(v *vmi.VirtualMachineInstance) {
 func TestATargetDisturbsNoVMI(t *testing.T) {
 	t.Parallel()
 	for name, target := range map[string]*corev1.Pod{
-		"that waits":              secondPod(running),
+		"that waits":              secondPod(running, ungranted),
 		"that is not started yet": secondPod(),
 		"that was cancelled":      secondPod(exited(1, time.Minute, "Cancelled: the launcher was stopped before the guest ran")),
 		"that crashed":            secondPod(exited(137, time.Minute, "")),

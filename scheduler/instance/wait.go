@@ -143,11 +143,11 @@ func handOver(o Observed) scheduler.Plan {
 			s.Memory.MemoryOverhead = m
 		}
 		s.VolumeStatus = claimStatus(o)
-		migratable(o, s, now)
 		s.Interfaces = cni.Interfaces(o.VMI, active.Annotations[cni.StatusAnnotation])
 		s.RemoveCondition(vmi.ConditionPodScheduled)
 		s.RemoveCondition(vmi.ConditionSynchronized)
 		s.SetCondition(notReady(f.Reason, f.Message), now)
+		migratable(o, s, now)
 	}, nodeEvents(o, f)...)
 	p.Actions = slices.Concat(labelled(o, active.Spec.NodeName), p.Actions, opened(o))
 	p.Recheck = settles(o)
