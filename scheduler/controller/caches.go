@@ -17,7 +17,9 @@ import (
 	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/informer"
+	"github.com/podvisor/podvisor/vmi/migrationpolicy"
 )
 
 // caches are the informers that the loops of all kinds share, each with what is
@@ -30,6 +32,7 @@ type caches struct {
 	pods      informer.Informer[*corev1.Pod]
 	claims    informer.Informer[*corev1.PersistentVolumeClaim]
 	nodes     informer.Informer[*corev1.Node]
+	policies  informer.Informer[*migrationpolicy.MigrationPolicy]
 	// handlers are the pods of virt-handler. Not used if there is no Config.Home.
 	handlers informer.Informer[*corev1.Pod]
 }
@@ -48,7 +51,12 @@ func newCaches(c Config, keep *keeper) (*caches, error) {
 		nodes:     informer.Wrap[*corev1.Node](coreinformers.NewNodeInformer(c.Kube, 0, cache.Indexers{})),
 		handlers:  informer.Wrap[*corev1.Pod](coreinformers.NewFilteredPodInformer(c.Kube, c.Home, 0, namespaced(), labelled(handlerApp))),
 	}
-	err := errors.Join(
+	var err error
+	if s.policies, err = informer.NewFiltered(client.Of(c.Client, migrationpolicy.MigrationPolicies, ""), informer.Selection{}); err != nil {
+		return nil, err
+	}
+	err = errors.Join(
+		reconcile.Cache(&s.Caches, s.policies, reconcile.Cached[*migrationpolicy.MigrationPolicy]{}),
 		reconcile.Cache(&s.Caches, s.revisions, reconcile.Cached[*appsv1.ControllerRevision]{Keep: keepRevision, Indexers: revisionIndexers()}),
 		reconcile.Cache(&s.Caches, s.pods, reconcile.Cached[*corev1.Pod]{Keep: keep.pod, Indexers: podIndexers()}),
 		reconcile.Cache(&s.Caches, s.claims, reconcile.Cached[*corev1.PersistentVolumeClaim]{Keep: keepClaim}),

@@ -122,8 +122,11 @@ func observeMigration(ctx context.Context, c *Controller, m *vmi.VirtualMachineI
 	if err := c.findTarget(ctx, &o); err != nil {
 		return nil, err
 	}
-	if o.VMI != nil {
-		o.Config, o.Settings = c.rendering(), c.migrationSettings(o.VMI)
+	o.Config = c.rendering()
+	if o.VMI != nil && o.Target != nil && o.HandedOver.IsZero() && !m.Status.Phase.Final() {
+		if o.Settings, err = c.migrationSettings(ctx, o.VMI); err != nil {
+			return nil, err
+		}
 	}
 	if migration.Eligible(o) && c.takesPlace(m) {
 		if err := c.whole(ctx, &o); err != nil {

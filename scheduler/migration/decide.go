@@ -60,9 +60,9 @@ const (
 // here only if that one knows nothing of it or the target is over: see [Decide]'s stop.
 func Decide(o Observed) scheduler.Plan {
 	p := decide(o)
-	if !slices.Contains(o.Migration.Finalizers, finalizer) && !final(o) && o.Migration.DeletionTimestamp == nil && len(p.Actions) > 0 {
+	if !slices.Contains(o.Migration.Finalizers, vmi.MigrationFinalizer) && !final(o) && o.Migration.DeletionTimestamp == nil && len(p.Actions) > 0 {
 		// The webhook was not asked. The migration is not to vanish while there is a target.
-		p.Actions = append([]scheduler.Action{scheduler.AddFinalizer{Finalizer: finalizer}}, p.Actions...)
+		p.Actions = append([]scheduler.Action{scheduler.AddFinalizer{Finalizer: vmi.MigrationFinalizer}}, p.Actions...)
 	}
 	return p
 }
@@ -195,8 +195,8 @@ func withoutTarget(o Observed) []scheduler.Action {
 
 // released removes the finalizer.
 func released(o Observed) []scheduler.Action {
-	if !slices.Contains(o.Migration.Finalizers, finalizer) {
+	if !slices.Contains(o.Migration.Finalizers, vmi.MigrationFinalizer) {
 		return nil
 	}
-	return []scheduler.Action{scheduler.RemoveFinalizer{Finalizer: finalizer}}
+	return []scheduler.Action{scheduler.RemoveFinalizer{Finalizer: vmi.MigrationFinalizer}}
 }

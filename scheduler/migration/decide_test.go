@@ -8,9 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/migration"
 	"github.com/podvisor/podvisor/scheduler/pod"
@@ -531,6 +533,29 @@ func TestMigrationsOfPodvisorWaitAfterFailedOnes(t *testing.T) {
 	}
 }
 
+func TestTheSourceIsSentTheSettingsOfTheHandOver(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		in   *vmi.MigrationConfiguration
+		want protocol.MigrationSettings
+	}{
+		"none": {nil, protocol.MigrationSettings{}},
+		"all": {&vmi.MigrationConfiguration{BandwidthPerMigration: new(resource.MustParse("64Mi")), AllowAutoConverge: new(true), AllowPostCopy: new(true),
+			AllowWorkloadDisruption: new(true), CompletionTimeoutPerGiB: new(int64(7)), ProgressTimeout: new(int64(8))},
+			protocol.MigrationSettings{MiBPerSecond: 64, AutoConverge: true, PostCopy: true, Disruption: true, SecondsPerGB: 7, ProgressSeconds: 8}},
+		"no limit":           {&vmi.MigrationConfiguration{BandwidthPerMigration: new(resource.MustParse("0"))}, protocol.MigrationSettings{}},
+		"less than a MiB":    {&vmi.MigrationConfiguration{BandwidthPerMigration: new(resource.MustParse("1Ki"))}, protocol.MigrationSettings{MiBPerSecond: 1}},
+		"more than an int32": {&vmi.MigrationConfiguration{BandwidthPerMigration: new(resource.MustParse("4Ei"))}, protocol.MigrationSettings{MiBPerSecond: 2147483647}},
+		"more than a MiB":    {&vmi.MigrationConfiguration{BandwidthPerMigration: new(resource.MustParse("2500Ki"))}, protocol.MigrationSettings{MiBPerSecond: 2}},
+	} {
+		o := observed(move("PreparingTarget"), running(given), launcher(), target(runs))
+		o.VMI.Status.MigrationState.MigrationConfiguration = tt.in
+		o.Calls.Accept = migration.Asked{Since: now, At: now}
+		o.Settings.Configuration = &vmi.MigrationConfiguration{AllowPostCopy: new(true)} // of the cluster now
+		require.Equal(t, []scheduler.Action{scheduler.StartMigration{Instance: o.VMI, Pod: "p2", Settings: tt.want}}, migration.Decide(o).Actions, name)
+	}
+}
+
 func TestTheQueueIsFair(t *testing.T) {
 	t.Parallel()
 	place := func(uid types.UID, node string, priority int, before time.Duration) migration.Place {
@@ -553,6 +578,8 @@ func TestTheQueueIsFair(t *testing.T) {
 		"a limit of one":                      {[]migration.Place{place("a", "n1", 0, 1), place("b", "n1", 20, 2)}, migration.Limits{Node: 1}, []types.UID{"b"}},
 		"one that was refused keeps no place": {[]migration.Place{refused(place("a", "n1", 100, 2)), place("b", "n2", 0, 1)}, migration.Limits{Cluster: 1}, []types.UID{"b"}},
 		"one that was refused has its turn":   {[]migration.Place{refused(place("a", "n1", 100, 2))}, migration.Limits{Cluster: 1}, []types.UID{"a"}},
+		"a limit of none":                     {[]migration.Place{place("a", "n1", 0, 1)}, migration.Limits{Cluster: -1}, nil},
+		"a node's limit of none":              {[]migration.Place{place("a", "n1", 0, 1)}, migration.Limits{Node: -1}, nil},
 		"more have begun than the limit is":   {[]migration.Place{begun(place("a", "n1", 0, 1)), begun(place("b", "n2", 0, 2)), place("c", "n3", 0, 2)}, migration.Limits{Cluster: 1}, nil},
 	} {
 		require.Equal(t, tt.want, migration.MayBegin(tt.all, tt.limits), name)

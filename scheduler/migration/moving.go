@@ -89,7 +89,7 @@ func call(o Observed) ([]scheduler.Action, time.Duration) {
 	if left := start.rests(o.Now); left > 0 {
 		return nil, soonest(left, accept.rests(o.Now))
 	}
-	return []scheduler.Action{scheduler.StartMigration{Instance: o.VMI, Pod: o.Target.UID, Settings: o.Settings.Wire}}, 0
+	return []scheduler.Action{scheduler.StartMigration{Instance: o.VMI, Pod: o.Target.UID, Settings: wire(state(o).MigrationConfiguration)}}, 0
 }
 
 // rests is how long the call is not made again. It is not positive if it is due.

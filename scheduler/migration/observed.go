@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -32,7 +33,7 @@ type Observed struct {
 	Turn bool
 	// Config is how the target is rendered. Its Role is not used.
 	Config pod.Config
-	// Settings are those of the migration.
+	// Settings are those of a migration that is not handed over yet.
 	Settings Settings
 	// Calls are what the handlers were asked, and have answered.
 	Calls Calls
@@ -48,14 +49,38 @@ type Observed struct {
 	Now time.Time
 }
 
-// Settings are those of a migration: of the cluster's configuration and of a MigrationPolicy.
+// Settings are those of a migration that is to be handed over, from the cluster's
+// configuration and a MigrationPolicy. They stay in the VMI's status: a change reaches no
+// migration that is under way.
 type Settings struct {
-	// Configuration is written into the VMI's status. Nil: nothing is.
+	// Configuration are the settings. Nil: none is set.
 	Configuration *vmi.MigrationConfiguration
 	// Policy is the name of the MigrationPolicy. Empty: none applies.
 	Policy string
-	// Wire are those that the launcher of the source gets.
-	Wire protocol.MigrationSettings
+}
+
+// wire are the settings that the launcher of the source gets.
+func wire(c *vmi.MigrationConfiguration) protocol.MigrationSettings {
+	var s protocol.MigrationSettings
+	if c == nil {
+		return s
+	}
+	if q := c.BandwidthPerMigration; q != nil && q.Value() > 0 {
+		s.MiBPerSecond = int(min(max(q.Value()>>20, 1), math.MaxInt32))
+	}
+	take(&s.AutoConverge, c.AllowAutoConverge)
+	take(&s.PostCopy, c.AllowPostCopy)
+	take(&s.Disruption, c.AllowWorkloadDisruption)
+	take(&s.SecondsPerGB, c.CompletionTimeoutPerGiB)
+	take(&s.ProgressSeconds, c.ProgressTimeout)
+	return s
+}
+
+// take is the value if it is set.
+func take[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
 }
 
 // Calls are the calls of a migration to the handlers of its nodes.

@@ -19,7 +19,7 @@ import (
 // Limits are how many migrations there may be at a time that have a target.
 type Limits struct {
 	// Cluster is the limit of the cluster, and Node that of the VMIs that leave a node. 0: 5
-	// and 2.
+	// and 2. Negative: none begins.
 	Cluster, Node int
 }
 
@@ -193,7 +193,7 @@ const (
 // that failed since the last one that succeeded. 0: it has not.
 func backOff(o Observed) time.Duration {
 	a := o.Migration.Annotations
-	_, evacuation := a[evacuationAnnotation]
+	_, evacuation := a[vmi.EvacuationMigrationAnnotation]
 	_, update := a[updateAnnotation]
 	if _, ignored := a[ignoreBackoffAnnotation]; ignored || !evacuation && !update {
 		return 0

@@ -32,11 +32,8 @@ const (
 
 // Names that clients rely on.
 const (
-	// finalizer keeps a migration until its target is the VMI's, or is deleted.
-	finalizer = "kubevirt.io/migrationJobFinalize"
-	// evacuationAnnotation and updateAnnotation are on migrations that Podvisor makes.
-	evacuationAnnotation = "kubevirt.io/evacuationMigration"
-	updateAnnotation     = "kubevirt.io/workloadUpdateMigration"
+	// updateAnnotation is on migrations that Podvisor makes for a newer launcher.
+	updateAnnotation = "kubevirt.io/workloadUpdateMigration"
 	// ignoreBackoffAnnotation begins a migration without the time after failed ones.
 	ignoreBackoffAnnotation = "kubevirt.io/func-test-ignore-migration-backoff"
 	// unschedulableAnnotation and pendingAnnotation are how many seconds a target may wait for
