@@ -93,7 +93,7 @@ func (s *Server) Refuse(w http.ResponseWriter, err error) {
 func (s *Server) call(w http.ResponseWriter, r *http.Request, p protocol.Path) {
 	s.busy.Add(1)
 	defer s.busy.Done()
-	options, err := Body(w, r, protocol.MaxOptions)
+	options, err := Body(w, r, int64(p.MaxOptions()))
 	if err == nil && len(options) > 0 && !json.Valid(options) {
 		err = Refusal(protocol.ReasonMalformed, "the options are no JSON")
 	}

@@ -76,6 +76,19 @@ const (
 // one, in bytes: they have the XML of a domain.
 const MaxMigration = 1 << 20
 
+// MaxOptions is the longest options of the call of the path, in bytes.
+func (p Path) MaxOptions() int { return p.most(MaxOptions) }
+
+// MaxAnswer is the longest answer to the call of the path, in bytes.
+func (p Path) MaxAnswer() int { return p.most(MaxAnswer) }
+
+func (p Path) most(of int) int {
+	if p.IsMigration() {
+		return MaxMigration
+	}
+	return of
+}
+
 // MigrationAccept are the options of a [CallMigrationAccept].
 type MigrationAccept struct {
 	// UID is that of the migration.
