@@ -58,6 +58,8 @@ const answerTimeout = 10 * time.Second
 type Client struct {
 	dial func(context.Context) (net.Conn, error)
 	peer *transport.Client
+	// mover makes the calls and opens the streams of migrations.
+	mover *transport.Client
 	// pace limits the states of all watches: another connection has no more.
 	pace *rate.Limiter
 	// closing has an element while a namespace is asked for, and while what came instead of
@@ -71,14 +73,24 @@ type Client struct {
 // A tenant controls the launcher: dial must not follow a path that the pod can
 // change.
 func NewClient(dial func(context.Context) (net.Conn, error)) *Client {
+	config := transport.Config{
+		Dial: dial, Host: "launcher", Timeout: answerTimeout, MaxAnswer: protocol.MaxAnswer,
+		Refused: func(status int, f vmi.Finding) error { return &Error{status, f} },
+	}
+	moving := config
+	moving.Timeout, moving.MaxAnswer = 0, protocol.MaxMigration
 	return &Client{
-		dial: dial,
-		peer: transport.NewClient(transport.Config{
-			Dial: dial, Host: "launcher", Timeout: answerTimeout, MaxAnswer: protocol.MaxAnswer,
-			Refused: func(status int, f vmi.Finding) error { return &Error{status, f} },
-		}),
+		dial: dial, peer: transport.NewClient(config), mover: transport.NewClient(moving),
 		pace: rate.NewLimiter(statesPerSecond, statesAtOnce), closing: make(chan struct{}, 1),
 	}
+}
+
+// of is what makes the call of the path, or opens its stream.
+func (c *Client) of(p protocol.Path) *transport.Client {
+	if p.IsMigration() {
+		return c.mover
+	}
+	return c.peer
 }
 
 // State reads the launcher's present state.
@@ -151,14 +163,16 @@ func (c *Client) Put(ctx context.Context, d protocol.Desired) error {
 
 // Call makes a call and returns when it is done. Options are sent as JSON, and the
 // answer is decoded into what answer points to; nil: there are none. An answer of more
-// than [protocol.MaxAnswer] bytes is an error. A refusal is an [*Error]; its reason is
+// than [protocol.MaxAnswer] bytes, or of [protocol.MaxMigration] to a call of migrations, is an
+// error. A refusal is an [*Error]; its reason is
 // [protocol.ReasonUnknown] for a call that the launcher does not know. How long a call
 // takes is bounded by ctx alone.
 //
 // The answer is a tenant's. A launcher of the release before ignores options, and
 // answers nothing: then the answer stays as it is.
 func (c *Client) Call(ctx context.Context, call protocol.Call, options, answer any) error {
-	return unknown(asked(c.peer.Call(ctx, protocol.Path{Call: call}, options, answer)), "call "+string(call))
+	p := protocol.Path{Call: call}
+	return unknown(asked(c.of(p).Call(ctx, p, options, answer)), "call "+string(call))
 }
 
 // Stats asks the launcher what is counted of its domain now. It is an [*Error] while there

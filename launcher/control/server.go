@@ -69,7 +69,9 @@ type ServerConfig struct {
 type Server struct {
 	config  ServerConfig
 	serving transport.Server
-	places  chan struct{} // has one element for each stream that is open
+	// Each has one element for each stream that is open: those of migrations have places of
+	// their own.
+	places, moving chan struct{}
 
 	putting    sync.Mutex
 	generation int64 // of the Desired in force; guarded by putting
@@ -96,6 +98,7 @@ func NewServer(config ServerConfig) *Server {
 		changed: make(chan struct{}),
 		drained: make(chan struct{}),
 		places:  make(chan struct{}, mostStreams),
+		moving:  make(chan struct{}, mostMoving),
 	}
 	s.serving.Call, s.serving.Enter, s.serving.Open, s.serving.Logger = s.call, s.enter, s.open, config.Logger
 	return s
@@ -265,8 +268,8 @@ func (s *Server) call(ctx context.Context, p protocol.Path, options json.RawMess
 		return nil, err
 	}
 	body, err := json.Marshal(answer)
-	if err == nil && len(body) > protocol.MaxAnswer {
-		err = fmt.Errorf("the answer to call %s has %d bytes, and at most %d are sent", p.Call, len(body), protocol.MaxAnswer)
+	if most := p.MaxAnswer(); err == nil && len(body) > most {
+		err = fmt.Errorf("the answer to call %s has %d bytes, and at most %d are sent", p.Call, len(body), most)
 	}
 	return body, err
 }

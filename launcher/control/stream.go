@@ -9,8 +9,12 @@ import (
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
-// mostStreams is how many streams a server has open at once.
-const mostStreams = 32
+const (
+	// mostStreams is how many streams a server has open at once, without those of migrations.
+	mostStreams = 32
+	// mostMoving is how many streams of migrations it has open at once.
+	mostMoving = 16
+)
 
 // Stream opens a stream. ctx bounds the opening and not the stream, which the
 // caller closes. A refusal is an [*Error]; its reason is [protocol.ReasonUnknown]
@@ -18,9 +22,13 @@ const mostStreams = 32
 // for one that is not there now. Use [Client.Namespace] for
 // [protocol.StreamNetworkNamespace].
 //
+// How long a stream of a migration takes to open is bounded by ctx alone: it may wait for
+// QEMU to connect.
+//
 // What arrives is a tenant's: raw bytes, at any rate, until either side ends.
 func (c *Client) Stream(ctx context.Context, name protocol.Stream) (net.Conn, error) {
-	conn, err := c.peer.Stream(ctx, protocol.Path{Stream: name})
+	p := protocol.Path{Stream: name}
+	conn, err := c.of(p).Stream(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("open the stream %s: %w", name, unknown(err, "stream "+string(name)))
 	}
@@ -28,12 +36,16 @@ func (c *Client) Stream(ctx context.Context, name protocol.Stream) (net.Conn, er
 }
 
 // enter takes a place for a stream.
-func (s *Server) enter(protocol.Path) (leave func(), err error) {
+func (s *Server) enter(p protocol.Path) (leave func(), err error) {
+	places := s.places
+	if p.IsMigration() {
+		places = s.moving
+	}
 	select {
-	case s.places <- struct{}{}:
-		return func() { <-s.places }, nil
+	case places <- struct{}{}:
+		return func() { <-places }, nil
 	default:
-		return nil, transport.Refusal(protocol.ReasonBusy, "%d streams are open: close one of them", cap(s.places))
+		return nil, transport.Refusal(protocol.ReasonBusy, "%d streams are open: close one of them", cap(places))
 	}
 }
 
