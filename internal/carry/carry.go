@@ -17,14 +17,23 @@ const (
 	Much   = 32<<10 - 16
 )
 
-var pool = sync.Pool{New: func() any { return new([Much]byte) }}
+// bulk is how many bytes [Bulk] reads at once.
+const bulk = 256 << 10
+
+var (
+	pool  = sync.Pool{New: func() any { return new(make([]byte, Much)) }}
+	bulks = sync.Pool{New: func() any { return new(make([]byte, bulk)) }}
+)
 
 // Copy writes to what comes from from, each read by one write, until either fails. It
 // returns nil at the end of from, and otherwise the error. No other method of the two is
 // called than Write and Read: the copies that connections have take larger buffers.
-func Copy(to io.Writer, from io.Reader) error {
+func Copy(to io.Writer, from io.Reader) error { return copyBy(&pool, to, from) }
+
+// copyBy is Copy with the large buffers of a pool.
+func copyBy(pool *sync.Pool, to io.Writer, from io.Reader) error {
 	small := make([]byte, Little)
-	var large *[Much]byte // nil while little comes
+	var large *[]byte // nil while little comes
 	defer func() {
 		if large != nil {
 			pool.Put(large)
@@ -33,7 +42,7 @@ func Copy(to io.Writer, from io.Reader) error {
 	for {
 		b := small
 		if large != nil {
-			b = large[:]
+			b = *large
 		}
 		n, err := from.Read(b)
 		if n > 0 {
@@ -47,7 +56,7 @@ func Copy(to io.Writer, from io.Reader) error {
 		case err != nil:
 			return err
 		case large == nil && n == Little:
-			large = pool.Get().(*[Much]byte)
+			large = pool.Get().(*[]byte)
 		case large != nil && n < Little:
 			pool.Put(large)
 			large = nil
@@ -80,22 +89,28 @@ func Finish(c net.Conn) {
 // Both copies in both directions until one of them is at its end or ctx is, and closes
 // both connections: what came before the end is given to the other side, for which that has
 // some seconds. How they ended is not reported.
-func Both(ctx context.Context, a, b net.Conn) {
+func Both(ctx context.Context, a, b net.Conn) { both(ctx, &pool, a, b) }
+
+// Bulk is [Both] for streams that carry much until they end, as the memory of a guest: it
+// reads up to 256 KiB at once.
+func Bulk(ctx context.Context, a, b net.Conn) { both(ctx, &bulks, a, b) }
+
+func both(ctx context.Context, pool *sync.Pool, a, b net.Conn) {
 	end := sync.OnceFunc(func() { _, _ = a.Close(), b.Close() })
 	defer context.AfterFunc(ctx, end)()
 	late := time.AfterFunc(time.Hour, end)
 	late.Stop()
 	defer late.Stop()
-	var both sync.WaitGroup
+	var done sync.WaitGroup
 	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {
-		both.Go(func() {
-			if Copy(pair[0], pair[1]) != nil || CloseWrite(pair[0]) != nil {
+		done.Go(func() {
+			if copyBy(pool, pair[0], pair[1]) != nil || CloseWrite(pair[0]) != nil {
 				end()
 				return
 			}
 			late.Reset(lingers)
 		})
 	}
-	both.Wait()
+	done.Wait()
 	end()
 }

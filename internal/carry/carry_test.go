@@ -64,6 +64,27 @@ func TestALargeBufferIsHeldWhileMuchComes(t *testing.T) {
 	}
 }
 
+func TestBulkReadsMoreAtOnce(t *testing.T) {
+	a, inner := joined(t)
+	b, far := net.Pipe()
+	go carry.Bulk(t.Context(), inner, far)
+	const much = 4 << 20
+	go func() {
+		_, _ = a.Write(make([]byte, much))
+		_ = a.Close()
+	}()
+	most, sum := 0, 0
+	for buf := make([]byte, much); ; {
+		n, err := b.Read(buf) // a pipe gives what one write has
+		most, sum = max(most, n), sum+n
+		if err != nil {
+			break
+		}
+	}
+	require.Equal(t, much, sum)
+	require.Greater(t, most, carry.Much)
+}
+
 // refusing takes nothing.
 type refusing struct{ err error }
 

@@ -17,7 +17,7 @@ import (
 var statuses = map[string]int{
 	protocol.ReasonNotFound: http.StatusNotFound, protocol.ReasonUnknown: http.StatusNotFound,
 	protocol.ReasonBusy: http.StatusConflict, protocol.ReasonNoAgent: http.StatusConflict,
-	protocol.ReasonStale: http.StatusConflict, protocol.ReasonOtherInstance: http.StatusConflict,
+	protocol.ReasonStale: http.StatusConflict, protocol.ReasonNotMoved: http.StatusConflict, protocol.ReasonOtherInstance: http.StatusConflict,
 	protocol.ReasonInvalid: http.StatusUnprocessableEntity, protocol.ReasonMalformed: http.StatusBadRequest,
 	protocol.ReasonTooLarge: http.StatusRequestEntityTooLarge,
 }

@@ -160,7 +160,11 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	log.Log(ctx, level, "a stream begins")
 	go func() {
 		defer end()
-		carry.Both(ctx, outer, inner)
+		if p.IsMigration() {
+			carry.Bulk(ctx, outer, inner)
+		} else {
+			carry.Both(ctx, outer, inner)
+		}
 		log.Log(context.WithoutCancel(ctx), level, "a stream ended")
 	}()
 }

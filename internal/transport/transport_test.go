@@ -241,3 +241,18 @@ func echo() net.Conn {
 	go func() { _ = carry.Copy(far, far) }()
 	return near
 }
+
+func TestOnlyTheCallsOfMigrationsHaveTheXMLOfADomain(t *testing.T) {
+	echo := func(options json.RawMessage) (json.RawMessage, error) { return options, nil }
+	c, _ := answered(t, echo, nil)
+	long := strings.Repeat("x", protocol.MaxMigration-2)
+	c.config.MaxAnswer = protocol.MaxMigration
+	var answer string
+	require.NoError(t, c.Call(t.Context(), protocol.Path{Call: protocol.CallMigrationPrepare}, long, &answer))
+	require.Equal(t, long, answer)
+	var got *refused
+	require.ErrorAs(t, c.Call(t.Context(), protocol.Path{Call: protocol.CallMigrationPrepare}, long+"x", nil), &got)
+	require.Equal(t, protocol.ReasonTooLarge, got.Reason)
+	require.ErrorAs(t, c.Call(t.Context(), pause, long, nil), &got)
+	require.Equal(t, protocol.ReasonTooLarge, got.Reason)
+}
