@@ -111,6 +111,10 @@ type MigrationStart struct {
 	Certificate string `json:"certificate"`
 	// Settings are how the guest moves.
 	Settings MigrationSettings `json:"settings,omitzero"`
+	// Over says that the guest will never run at the target: virt-controller knows that the
+	// pod there is over, on a node that lives, or that the node is fenced. A guest that stands
+	// still since everything of it was sent is resumed then.
+	Over bool `json:"over,omitempty"`
 }
 
 // MigrationSettings are how a guest moves. A receiver that does not know a field moves the
