@@ -38,7 +38,7 @@ func NewCertificate(now time.Time) (Certificate, error) {
 		Subject:      pkix.Name{CommonName: "virt-handler"},
 		NotBefore:    now.Add(-time.Hour), NotAfter: now.Add(lifetime),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
 	if err != nil {

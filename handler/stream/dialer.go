@@ -116,7 +116,7 @@ func (d *Dialer) ask(ctx context.Context, v *vmi.VirtualMachineInstance, do func
 	case node == "":
 		return transport.Refusal(protocol.ReasonNotFound, "it is on no node: wait until it runs")
 	}
-	want, address, err := d.handler(ctx, node)
+	peer, err := d.Handler(ctx, node)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (d *Dialer) ask(ctx context.Context, v *vmi.VirtualMachineInstance, do func
 			return err
 		}
 		err = do(transport.NewClient(transport.Config{
-			Dial: dial(want, address), Host: address, Token: token,
+			Dial: dial(peer), Host: peer.Address, Token: token,
 			MaxAnswer: 2 * protocol.MaxAnswer, // the handler writes anew what the launcher answers
 			Refused:   refused,
 		}), target(v, pod))
@@ -137,35 +137,38 @@ func (d *Dialer) ask(ctx context.Context, v *vmi.VirtualMachineInstance, do func
 	}
 }
 
-// dial connects to the handler with the certificate at the address.
-func dial(certificate, address string) func(context.Context) (net.Conn, error) {
-	d := tls.Dialer{Config: pinned(certificate)}
-	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "tcp", address) }
+// dial connects to the handler.
+func dial(to Peer) func(context.Context) (net.Conn, error) {
+	d := tls.Dialer{Config: pinned(to.Certificate)}
+	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "tcp", to.Address) }
 }
 
-// handler is the handler of the node: the hash of its certificate and its address.
-func (d *Dialer) handler(ctx context.Context, node string) (hash, address string, err error) {
+// Handler is the handler of the node, as its Node and its pod say. It is another one when the
+// handler was restarted. A node that is gone is a [*vmi.Refusal]; another error says that the
+// API server does not answer, or that no handler serves on the node now.
+func (d *Dialer) Handler(ctx context.Context, node string) (Peer, error) {
 	n, err := d.config.Nodes.Get(ctx, node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return "", "", transport.Refusal(protocol.ReasonNotFound, "its node %s is gone", node)
+		return Peer{}, transport.Refusal(protocol.ReasonNotFound, "its node %s is gone", node)
 	}
 	if err != nil {
-		return "", "", err
+		return Peer{}, err
 	}
-	if hash = n.Annotations[CertificateAnnotation]; hash == "" {
-		return "", "", fmt.Errorf("node %s has no annotation %s, which its virt-handler writes when it serves streams", node, CertificateAnnotation)
+	hash := n.Annotations[CertificateAnnotation]
+	if hash == "" {
+		return Peer{}, fmt.Errorf("node %s has no annotation %s, which its virt-handler writes when it serves streams", node, CertificateAnnotation)
 	}
 	pods, err := d.config.Handlers.List(ctx, metav1.ListOptions{
 		LabelSelector: handlerLabels, FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
 	})
 	if err != nil {
-		return "", "", err
+		return Peer{}, err
 	}
 	p := newest(pods.Items)
 	if p == nil {
-		return "", "", fmt.Errorf("no virt-handler runs on node %s", node)
+		return Peer{}, fmt.Errorf("no virt-handler runs on node %s", node)
 	}
-	return hash, net.JoinHostPort(p.Status.PodIP, strconv.Itoa(d.config.Port)), nil
+	return Peer{Certificate: hash, Address: net.JoinHostPort(p.Status.PodIP, strconv.Itoa(d.config.Port))}, nil
 }
 
 // newest is the handler that serves: of several the one that was made last, and of those

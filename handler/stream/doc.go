@@ -22,6 +22,16 @@
 // else. So it does not matter for trust where the address comes from: it is the one that
 // the kubelet reports for the handler's pod.
 //
+// A handler asks the handler of another node for what a migration to it needs, as
+// [Certificate.Client]:
+//
+//	POST .../calls/migration-prepare?pod=<uid>&migration=<uid>     and migration-finish
+//	GET  .../streams/migration-memory?pod=<uid>&migration=<uid>    and migration-disks
+//
+// It shows no token but its own certificate, and accepts no certificate but that of the other
+// one. virt-controller tells both the hashes. The server admits nothing else of a handler, and
+// nobody without the certificate that was accepted for this migration, VMI and pod.
+//
 // The package is an edge: it touches TCP sockets, and asks the API server who calls. What
 // a stream or call is it does not know: the Server has [Guests] for that.
 //

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,10 +38,13 @@ type ServerConfig struct {
 	// Admit returns nil if the bearer of the token may open streams: [Reviews.Admit].
 	// The source is the address that the request comes from. Required.
 	Admit func(ctx context.Context, token, source string) error
+	// Peer returns whether the handler whose certificate has this hash may make the request
+	// about a migration: it was accepted for this migration, VMI and pod. Nil: none was.
+	Peer func(p protocol.Path, certificate string) bool
 	// Certificate is that of the server. Required.
 	Certificate Certificate
 	// StreamsPerVMI and Streams are how many streams of one VMI, and in all, may be
-	// open. 0: 32 and 1024.
+	// open. 0: 32 and 1024. Those of migrations do not count.
 	StreamsPerVMI, Streams int
 	// CallTimeout is how long a call may take. 0: a minute.
 	CallTimeout time.Duration
@@ -55,14 +59,50 @@ const (
 	connsPerSource = 256
 )
 
+// A migration has places of its own beside those of its VMI: so many streams, and so many
+// calls.
+const (
+	streamsPerMigration = 16
+	callsPerMigration   = 8
+)
+
 // Server serves the streams and calls of the VMIs of one node.
 type Server struct {
 	config  ServerConfig
 	serving transport.Server
 
 	mu   sync.Mutex
-	open map[types.UID]int // streams and calls by VMI
-	all  int
+	open map[place]int // streams and calls
+	all  int           // but for those of migrations
+}
+
+// place is what has a number of places: the streams and calls of a VMI, or the streams or the calls of a
+// migration.
+type place struct {
+	uid  types.UID // of the VMI, or of the migration in a request of a handler
+	kind placeKind
+}
+
+type placeKind int
+
+const (
+	ofInstance placeKind = iota
+	callsOfMigration
+	streamsOfMigration
+)
+
+func placeOf(p protocol.Path) place {
+	uid := p.Target.UID
+	if p.Migration != "" {
+		uid = p.Migration
+	}
+	switch {
+	case p.IsMigration() && p.Call != "":
+		return place{uid, callsOfMigration}
+	case p.IsMigration():
+		return place{uid, streamsOfMigration}
+	}
+	return place{uid, ofInstance}
 }
 
 // NewServer makes a Server.
@@ -79,7 +119,7 @@ func NewServer(c ServerConfig) *Server {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{config: c, open: map[types.UID]int{}}
+	s := &Server{config: c, open: map[place]int{}}
 	s.serving.Call, s.serving.Enter, s.serving.Open, s.serving.Logger = s.call, s.enter, s.stream, c.Logger
 	return s
 }
@@ -103,7 +143,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		MaxHeaderBytes:    mostHeader,
 		ConnState:         ops.Track,
 	}
-	l = tls.NewListener(ops.Gate(l, connsInAll, connsPerSource), s.config.Certificate.server())
+	config := s.config.Certificate.server()
+	if s.config.Peer != nil {
+		config.ClientAuth = tls.RequestClientCert // who has one proves that it has its key
+	}
+	l = tls.NewListener(ops.Gate(l, connsInAll, connsPerSource), config)
 	if err := s.serving.Serve(ctx, l, h, s.handler); err != nil {
 		return fmt.Errorf("streams: %w", err)
 	}
@@ -113,18 +157,13 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // handler answers requests. Streams end with ctx.
 func (s *Server) handler(ctx context.Context) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token, has := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		host, _, _ := net.SplitHostPort(r.RemoteAddr)
-		if !has || len(r.Header.Values("Authorization")) != 1 {
-			s.deny(w, host, errNoToken)
-			return
-		}
-		if err := s.config.Admit(r.Context(), token, host); err != nil {
+		p, ok := protocol.ParsePath(r.URL.RequestURI())
+		if err := s.admit(r, p, host); err != nil {
 			s.deny(w, host, err)
 			return
 		}
-		p, ok := protocol.ParsePath(r.URL.RequestURI())
-		if !ok || p.Target.UID == "" {
+		if !ok || p.Target.UID == "" || p.Migration == "" && p.IsMigration() && !slices.Contains(controllerCalls, p.Call) {
 			s.serving.Refuse(w, transport.Refusal(protocol.ReasonUnknown, "this virt-handler has no such request: it is of another release"))
 			return
 		}
@@ -132,8 +171,28 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	})
 }
 
-// errNoToken is the error of a request without one token.
-var errNoToken = errors.New("the request has no token")
+var (
+	// errNoToken is the error of a request without one token.
+	errNoToken = errors.New("the request has no token")
+	// errNoPeer is the error of a request of a handler that was not accepted for it.
+	errNoPeer = errors.New("the request is of no handler that was accepted for the migration")
+)
+
+// admit returns nil if the caller may make the request: virt-controller by its token, another
+// handler by its certificate.
+func (s *Server) admit(r *http.Request, p protocol.Path, source string) error {
+	if p.Migration != "" {
+		if !s.admitsPeer(r, p) {
+			return errNoPeer
+		}
+		return nil
+	}
+	token, has := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !has || len(r.Header.Values("Authorization")) != 1 {
+		return errNoToken
+	}
+	return s.config.Admit(r.Context(), token, source)
+}
 
 // deny answers a caller that is not admitted, and says nothing about VMIs.
 func (s *Server) deny(w http.ResponseWriter, source string, err error) {
@@ -148,23 +207,33 @@ func (s *Server) deny(w http.ResponseWriter, source string, err error) {
 
 // enter takes a place for a stream or call of the VMI, which leave gives back.
 func (s *Server) enter(p protocol.Path) (leave func(), err error) {
-	uid := p.Target.UID
+	of, most := placeOf(p), s.config.StreamsPerVMI
+	switch of.kind {
+	case callsOfMigration:
+		most = callsPerMigration
+	case streamsOfMigration:
+		most = streamsPerMigration
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open[uid] >= s.config.StreamsPerVMI {
-		return nil, transport.Refusal(protocol.ReasonBusy, "%d streams of the VMI are open: close one of them", s.open[uid])
+	if s.open[of] >= most {
+		return nil, transport.Refusal(protocol.ReasonBusy, "%d streams of the VMI are open: close one of them", s.open[of])
 	}
-	if s.all >= s.config.Streams {
-		return nil, transport.Refusal(protocol.ReasonBusy, "%d streams of VMIs on this node are open: try again when one is closed", s.all)
+	if of.kind == ofInstance {
+		if s.all >= s.config.Streams {
+			return nil, transport.Refusal(protocol.ReasonBusy, "%d streams of VMIs on this node are open: try again when one is closed", s.all)
+		}
+		s.all++
 	}
-	s.open[uid]++
-	s.all++
+	s.open[of]++
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.all--
-		if s.open[uid]--; s.open[uid] == 0 {
-			delete(s.open, uid)
+		if of.kind == ofInstance {
+			s.all--
+		}
+		if s.open[of]--; s.open[of] == 0 {
+			delete(s.open, of)
 		}
 	}, nil
 }

@@ -124,8 +124,8 @@ func (a *api) issue(token, account, pod string, audiences ...string) {
 
 // guests are VMIs whose console echoes, and whose calls answer with what they are asked.
 type guests struct {
-	open   atomic.Int64
-	begins func(net.Conn) // nil: it echoes
+	open, opened, called atomic.Int64
+	begins               func(net.Conn) // nil: it echoes
 }
 
 func (g *guests) Stream(_ context.Context, of protocol.Target, s protocol.Stream) (net.Conn, error) {
@@ -137,6 +137,7 @@ func (g *guests) Stream(_ context.Context, of protocol.Target, s protocol.Stream
 	}
 	near, far := net.Pipe()
 	g.open.Add(1)
+	g.opened.Add(1)
 	go func() {
 		defer g.open.Add(-1)
 		defer far.Close()
@@ -150,6 +151,7 @@ func (g *guests) Stream(_ context.Context, of protocol.Target, s protocol.Stream
 }
 
 func (g *guests) Call(_ context.Context, of protocol.Target, call protocol.Call, options json.RawMessage) (json.RawMessage, error) {
+	g.called.Add(1)
 	switch {
 	case of.UID != "u1":
 		return nil, transport.Refusal(protocol.ReasonNotFound, "no such VMI")
