@@ -42,8 +42,11 @@ import (
 //	handed over        no session          connect
 //	handed over        does not answer     nothing; the session keeps trying
 //	handed over        ended               nothing; virt-controller observes the pod
+//	any                the guest runs      report that it has moved, in one write: from then
+//	                   there               on it is the pod that the VMI runs in
 //	cannot be decoded  any other           nothing
 //	being deleted      any other           put the stop
+//	has not moved      any other           put the stop
 //	handed over        waits               bind the network, then put the VMI as a target,
 //	                                       which starts no domain
 //
@@ -107,12 +110,15 @@ func leaveAlone(o Observed) Plan {
 }
 
 // await prepares the launcher of a pod that the VMI moves to, and lets it wait. The VMI
-// is another handler's, so nothing is reported.
+// is another handler's, so nothing is reported until it has moved.
 func await(o Observed) Plan {
 	p := Plan{}
+	m := o.Instance.Status.MigrationState
 	switch s := o.Session; {
+	case arrived(o):
+		return arrive(o)
 	case s.State == nil, s.State.Phase == protocol.Ended, vmi.Unreadable(o.Instance) != nil:
-	case o.Instance.DeletionTimestamp != nil:
+	case o.Instance.DeletionTimestamp != nil, m != nil && m.Failed:
 		p.put(o, &protocol.Stop{})
 	case s.Network == nil:
 		p.Actions = append(p.Actions, Bind{})

@@ -54,7 +54,7 @@ var bound = &Network{
 }
 
 func state(phase protocol.Phase) *protocol.State {
-	return &protocol.State{Phase: phase, Machine: "pc-q35-7.2"}
+	return &protocol.State{Phase: phase, Machine: "pc-q35-7.2", Movable: true}
 }
 
 // desired is what is put for the VMI with this generation.
@@ -178,7 +178,7 @@ func TestTheRoleOfAPodFollowsFromTheStatus(t *testing.T) {
 		"one that moves here":                     {instance(vmi.PhaseRunning, moving), target},
 		"one that moves elsewhere":                {instance(vmi.PhaseRunning, moving, change(func(m *vmi.MigrationState) { m.TargetNode = "n3" })), nil},
 		"one that has arrived":                    {instance(vmi.PhaseRunning, moving, arrived), active},
-		"one that was to move here and did not":   {instance(vmi.PhaseRunning, moving, change(func(m *vmi.MigrationState) { m.Failed = true })), nil},
+		"one that was to move here and did not":   {instance(vmi.PhaseRunning, moving, change(func(m *vmi.MigrationState) { m.Failed = true })), target},
 		"one that has been here":                  {instance(vmi.PhaseRunning, moving, change(func(m *vmi.MigrationState) { m.Completed = true })), nil},
 		"one that moves here and has no pod here": {instance(vmi.PhaseRunning, moving, func(v *vmi.VirtualMachineInstance) { delete(v.Status.ActivePods, pod) }), nil},
 		"one that moves here and has ended":       {instance(vmi.PhaseFailed, moving), nil},

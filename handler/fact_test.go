@@ -39,6 +39,10 @@ var facts = []struct {
 	{protocol.Running, func(s *protocol.State) {
 		s.NotBooted = &vmi.Finding{Reason: protocol.ReasonNothingRead, Message: "nothing"}
 	}},
+	{protocol.Running, func(s *protocol.State) { s.Movable = false }},
+	{protocol.Running, func(s *protocol.State) {
+		s.Migration = &protocol.Migration{UID: "m1", Stage: protocol.MigrationSends}
+	}},
 }
 
 // unreported are the fields that are in no status, and why.
@@ -47,7 +51,7 @@ var unreported = map[string]string{"Generation": "it is that of the Desired: wha
 // A fact that the handler does not read is reported for nothing.
 func TestEachFactThatALauncherReportsIsInTheStatus(t *testing.T) {
 	t.Parallel()
-	v := instance(vmi.PhaseScheduled, vmitest.WithMasquerade("default"))
+	v := instance(vmi.PhaseScheduled, vmitest.WithMasquerade("default"), leaving)
 	v.Spec.Domain.Devices.AutoattachVSOCK = new(true)
 	v.Spec.Domain.Firmware = &vmi.Firmware{KernelBoot: &vmi.KernelBoot{Container: &vmi.KernelBootContainer{Image: "example/kernel:1", KernelPath: "/kernel"}}}
 	status := func(s *protocol.State) *vmi.VirtualMachineInstanceStatus {

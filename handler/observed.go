@@ -3,6 +3,8 @@ package handler
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
@@ -61,12 +63,28 @@ type Session struct {
 	// HeldSince is since when the guest does not start because of [Observed].Beside, and Held
 	// when that was last so. Zero: it is not so, and never was.
 	HeldSince, Held time.Time
+	// Move is what is known of a migration from this pod.
+	Move Move
+	// Sent is since when the launcher reports that everything of the guest is at the target of
+	// a migration. Zero: it does not.
+	Sent time.Time
 	// Finding is what fails: the connection, the network or the last Put. Nil:
 	// nothing is known to fail.
 	Finding *vmi.Finding
 	// Since is when Finding began. Without a State it is when the launcher
 	// answered last, or Began if it never did.
 	Since time.Time
+}
+
+// Move is what the handler of the source knows of a migration, besides what the launcher
+// reports.
+type Move struct {
+	// UID is that of the migration. Empty: none was started.
+	UID types.UID
+	// Peer is the address and the port of the handler of the target.
+	Peer string
+	// Finding is why the handler gave the migration up. Nil: it did not.
+	Finding *vmi.Finding
 }
 
 // Network is a VMI's network as it is bound in its pod.
@@ -91,6 +109,11 @@ const (
 	// ReasonClaimInUse: the guest of a VMI that is gone or has ended may still run on the node
 	// and has the same claim. virt-controller has it of other VMIs.
 	ReasonClaimInUse = "ClaimInUse"
+	// ReasonMigrationOutcomeUnknown: everything of the guest is at the target of its migration,
+	// which does not answer. It is the reason of the condition Paused.
+	ReasonMigrationOutcomeUnknown = "MigrationOutcomeUnknown"
+	// ReasonPrepareTimeout: a migration could not begin in time.
+	ReasonPrepareTimeout = "PrepareTimeout"
 	// ReasonRebootsAgain: the guest reboots again and again.
 	ReasonRebootsAgain = "RebootsAgainAndAgain"
 )

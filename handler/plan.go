@@ -83,6 +83,8 @@ const (
 	EventPanicked     = "GuestPanicked"
 	EventNotBooted    = "GuestNotBooted"
 	EventRebootLoop   = "GuestRebootLoop"
+	EventMigrating    = "Migrating"
+	EventMigrated     = "Migrated"
 
 	EventCredentialsSynchronized = vmi.ReasonCredentialsSynchronized
 	EventCredentialsFailed       = vmi.ReasonCredentialsFailed

@@ -15,7 +15,7 @@ type Pod struct {
 }
 
 // Pods are the pods of the VMI on the node, as virt-controller handed them over: the one
-// that the VMI runs in, or the one that it moves to. A pod that is in the status without
+// that the VMI runs in, or the one that it moves to, or was to move to. A pod that is in the status without
 // such a role is none. This is the only place that says which launchers are connected
 // to. A handler may read no pod: that each in status.activePods was made for the VMI by
 // virt-controller, and is on that node, the webhook for what virt-controller writes finds
@@ -29,7 +29,7 @@ func Pods(v *vmi.VirtualMachineInstance, node string) []Pod {
 	switch m := v.Status.MigrationState; {
 	case v.Status.NodeName == node:
 		p = Pod{UID: podOn(v, node), Role: vmi.RoleActive}
-	case m != nil && m.TargetNode == node && !m.Completed && !m.Failed:
+	case m != nil && m.TargetNode == node && (!m.Completed || m.Failed):
 		p = Pod{UID: podOn(v, node), Role: vmi.RoleTarget}
 	}
 	if p.UID == "" {

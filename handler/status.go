@@ -23,10 +23,13 @@ func (p *Plan) report(o Observed) {
 	}
 	now := metav1.NewTime(o.Now)
 	s := o.Instance.Status.DeepCopy()
-	if runs(o) {
+	if runs(o) && !standsStill(o) {
 		p.running(o, s, now)
 	}
-	p.obstacle(o, s, now)
+	p.moving(o, s, now)
+	if !isSent(o) {
+		p.obstacle(o, s, now)
+	}
 	s.Explain()
 	if starts(o) {
 		p.recheck(deadline(o).Sub(o.Now))
@@ -83,6 +86,7 @@ func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now meta
 		s.RemoveCondition(vmi.ConditionSoftwareEmulation)
 	}
 	s.FSFreezeStatus = frozen(state)
+	movable(state, s, now)
 	p.paused(o, s, now)
 	p.occurred(o, s)
 	p.notBooted(state, s, now)

@@ -28,7 +28,7 @@ func TestRunningIsOneWrite(t *testing.T) {
 	v.Spec.Domain.Firmware = &vmi.Firmware{KernelBoot: &vmi.KernelBoot{Container: &vmi.KernelBootContainer{Image: "example/kernel:1", KernelPath: "/kernel"}}}
 	kernel := &vmi.KernelBootStatus{KernelInfo: &vmi.BootFileInfo{Checksum: 7}}
 	v.Spec.Domain.Devices.AutoattachVSOCK = new(true)
-	s := &protocol.State{Phase: protocol.Running, Emulated: true, Machine: "pc-q35-7.2", KernelBoot: kernel, VSOCKCID: 5, Disks: []protocol.Disk{
+	s := &protocol.State{Phase: protocol.Running, Movable: true, Emulated: true, Machine: "pc-q35-7.2", KernelBoot: kernel, VSOCKCID: 5, Disks: []protocol.Disk{
 		{Name: "root", Target: "vda", SizeBytes: 1 << 30},
 		{Name: "root", Target: "vdb"}, {Name: "nosuch", Target: "vdc"},
 	}}

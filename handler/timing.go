@@ -17,6 +17,9 @@ const (
 	// say so. One that is over by the next attempt is not worth a write and an
 	// event.
 	findingDelay = time.Second
+	// outcomeDelay is how long everything of a guest may be at the target before the VMI's
+	// conditions say that nothing is known of it.
+	outcomeDelay = 5 * time.Second
 	// StartDeadline is how long after the phase became Scheduled a VMI fails if
 	// its guest was never reported to run.
 	StartDeadline = 3 * time.Minute

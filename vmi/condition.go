@@ -164,6 +164,9 @@ const (
 	ReasonHypervPassthroughNotLiveMigratable     = "HypervPassthroughNotLiveMigratable"
 	ReasonNoTSCFrequencyNotLiveMigratable        = "NoTSCFrequencyNotLiveMigratable"
 	ReasonPersistentReservationNotLiveMigratable = "PersistentReservationNotLiveMigratable"
+	// ReasonLauncherTooOld: the launcher is of a release that does not migrate. virt-handler
+	// alone writes it. KubeVirt does not have it.
+	ReasonLauncherTooOld = "LauncherTooOld"
 )
 
 // Condition is a fact about an object.
