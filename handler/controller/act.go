@@ -152,7 +152,8 @@ func (c *Controller) report(ctx context.Context, key string, o handler.Observed,
 	if p.Status == nil || equality.Semantic.DeepEqual(&o.Instance.Status, p.Status) {
 		return 0, nil
 	}
-	if wait := c.budgets.spend(key, o.Instance.UID, o.Instance.Status.Phase != p.Status.Phase, len(p.Events), c.timing.now()); wait > 0 {
+	next := o.Instance.Status.Phase != p.Status.Phase || !equality.Semantic.DeepEqual(o.Instance.Status.MigrationState, p.Status.MigrationState)
+	if wait := c.budgets.spend(key, o.Instance.UID, next, len(p.Events), c.timing.now()); wait > 0 {
 		return wait, nil
 	}
 	changed := o.Instance.DeepCopy()

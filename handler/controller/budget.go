@@ -38,8 +38,8 @@ type budget struct {
 }
 
 // spend takes a write with so many events from the budget of the VMI, or returns how
-// long it must wait. A write of another phase has a budget of its own: phases go
-// forward only, and the first tries are never delayed.
+// long it must wait. A write of another phase, or of another step of a migration, has a budget
+// of its own: they go forward only, and the first tries are never delayed.
 func (b *budgets) spend(key string, uid types.UID, phase bool, events int, now time.Time) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

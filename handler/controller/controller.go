@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/podvisor/podvisor/handler"
+	"github.com/podvisor/podvisor/handler/stream"
 	"github.com/podvisor/podvisor/internal/handler/socket"
 	"github.com/podvisor/podvisor/internal/metrics"
 	"github.com/podvisor/podvisor/internal/reconcile"
@@ -61,6 +62,9 @@ type Config struct {
 	// Bindings are how interfaces may be bound to the networks of their pod. Nil:
 	// [network.Bindings].
 	Bindings []network.Binding
+	// Certificate is what the handler shows the handlers of the nodes that its VMIs move to:
+	// that of its own server of streams. Zero: they refuse it, so no VMI moves from the node.
+	Certificate stream.Certificate
 	// Settings is the cluster's configuration; the caller runs it. The Controller
 	// does nothing while KubeVirt itself is installed. Nil: the default
 	// configuration.
@@ -94,6 +98,7 @@ type Controller struct {
 	budgets    budgets
 	guard      *guard
 	holders    holders
+	migrations migrations
 	// open are the sessions and those that were ended and complete a task.
 	open sync.WaitGroup
 
@@ -224,6 +229,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	c.synced.Store(true)
 	c.loop.Run(ctx)
+	c.migrations.close()
 	c.closeAll()
 	return nil
 }
@@ -285,11 +291,14 @@ func (c *Controller) reconcilePod(ctx context.Context, key string, v *vmi.Virtua
 	if s != nil {
 		seen = s.seen()
 		o.Session = s.observe()
+		o.Session.Move = c.migrations.move(s.podUID)
 	}
 	if v != nil && p.UID != "" && p.Role == vmi.RoleActive && begins(o.Session) {
 		o.Beside = c.beside(ctx, key, v, p.UID)
 		s.hold(o.Beside != nil, o.Now)
+		move := o.Session.Move
 		o.Session = s.observe()
+		o.Session.Move = move
 	}
 	if v != nil && v.Status.PodRemoved() && p.UID != "" && p.Role == vmi.RoleActive {
 		o.NothingLeft = c.nothingLeft(p.UID)
@@ -395,6 +404,10 @@ func (c *Controller) disconnect(key string, s *session) {
 	c.mu.Unlock()
 	if state := s.observe().State; state != nil && state.Phase == protocol.Ended {
 		c.holders.drop(s.podUID)
+	}
+	runs := c.migrations.forget(s.podUID)
+	if s.isSent() && !runs {
+		c.guard.doubt() // whether the guest has moved, of which nobody tells the launcher
 	}
 	s.end()
 }

@@ -96,6 +96,14 @@ func (g *guard) end(pod types.UID) {
 	g.hurry()
 }
 
+// doubt has the launchers compared with the VMIs again.
+func (g *guard) doubt() {
+	g.mu.Lock()
+	g.unsure = true
+	g.mu.Unlock()
+	g.hurry()
+}
+
 // hurry has the launchers asked at once.
 func (g *guard) hurry() {
 	select {

@@ -71,7 +71,8 @@ type session struct {
 	next     *protocol.State // received, and not to be observed yet
 	due      bool            // a timer waits to deliver next, whichever that is then
 
-	over       bool // the VMI had failed when it was seen last, since its node was fenced
+	sent       time.Time // since when everything of the guest is at a target; zero: it is not
+	over       bool      // the VMI had failed when it was seen last, since its node was fenced
 	heldSince  time.Time
 	held       time.Time
 	network    *handler.Network
@@ -188,7 +189,20 @@ func (s *session) deliver() {
 		s.finding = nil // it was about the connection
 	}
 	s.state, s.next = s.next, nil
+	switch m := s.state.Migration; {
+	case m == nil || m.Stage != protocol.MigrationSent:
+		s.sent = time.Time{}
+	case s.sent.IsZero():
+		s.sent = s.timing.now()
+	}
 	s.queue()
+}
+
+// isSent says that the launcher has reported that everything of the guest is at a target.
+func (s *session) isSent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.sent.IsZero()
 }
 
 // count is how many states were received.
@@ -262,7 +276,7 @@ func (s *session) observe() *handler.Session {
 	defer s.mu.Unlock()
 	o := &handler.Session{
 		Began: s.began, State: s.state, Network: s.network, Put: s.put,
-		Generation: s.generation, Over: s.over, HeldSince: s.heldSince, Held: s.held, Finding: s.finding, Since: s.since,
+		Generation: s.generation, Over: s.over, HeldSince: s.heldSince, Held: s.held, Sent: s.sent, Finding: s.finding, Since: s.since,
 	}
 	if s.state == nil {
 		o.Since = s.began

@@ -21,8 +21,9 @@ import (
 func (c *Controller) Stream(ctx context.Context, of protocol.Target, stream protocol.Stream) (net.Conn, error) {
 	key := of.Key()
 	_, s := c.handled(of)
-	if s == nil || stream == protocol.StreamNetworkNamespace {
-		return nil, c.refused(fmt.Sprintf("open the stream %s of VMI %s", stream, key), s, stream == protocol.StreamNetworkNamespace, nil)
+	migrates := protocol.Path{Stream: stream}.IsMigration()
+	if s == nil || stream == protocol.StreamNetworkNamespace || migrates && !c.isAccepted(of, "") {
+		return nil, c.refused(fmt.Sprintf("open the stream %s of VMI %s", stream, key), s, migrates || stream == protocol.StreamNetworkNamespace, nil)
 	}
 	conn, err := s.client.Stream(ctx, stream)
 	if err != nil {
@@ -33,11 +34,15 @@ func (c *Controller) Stream(ctx context.Context, of protocol.Target, stream prot
 
 // Call makes a call to a launcher and returns its answer as JSON, or nil.
 // Options are JSON or nil. Its errors are as those of [Controller.Stream]; a VMI that is
-// being deleted is Unavailable. How long it takes is bounded by ctx alone.
+// being deleted is Unavailable. How long it takes is bounded by ctx alone. The calls of a
+// migration that a handler answers are among them.
 func (c *Controller) Call(ctx context.Context, of protocol.Target, call protocol.Call, options json.RawMessage) (json.RawMessage, error) {
 	what := fmt.Sprintf("%s VMI %s", call, of.Key())
 	if call == protocol.CallDestroy {
 		return nil, &vmi.Refusal{Finding: vmi.Finding{Reason: protocol.ReasonUnknown, Message: what + ": it is no call of users"}}
+	}
+	if (protocol.Path{Call: call}).IsMigration() {
+		return c.callMigration(ctx, of, call, options)
 	}
 	s, err := c.callable(of)
 	if err != nil {
@@ -64,12 +69,15 @@ func (c *Controller) Call(ctx context.Context, of protocol.Target, call protocol
 // refused is the refusal that an error stands for. Without a session the VMI is not here.
 func (c *Controller) refused(what string, s *session, unknown bool, err error) *vmi.Refusal {
 	f := vmi.Finding{Reason: protocol.ReasonUnavailable}
+	own := (*vmi.Refusal)(nil)
 	switch said := (*control.Error)(nil); {
 	case errors.As(err, &said):
 		f = said.Finding
 		if f.Message == "" {
 			f.Message = said.Error()
 		}
+	case errors.As(err, &own):
+		f = own.Finding
 	case errors.Is(err, ErrStopping):
 		f.Message = ErrStopping.Error()
 	case s == nil:

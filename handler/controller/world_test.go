@@ -273,7 +273,7 @@ func (w *world) phase(p vmi.Phase) {
 	w.eventually("phase "+string(p), func() bool { return w.instance().Status.Phase == p })
 }
 
-var running = protocol.State{Phase: protocol.Running, Machine: "pc-q35-7.2", Disks: []protocol.Disk{{Name: "root", Target: "vda", SizeBytes: 5}}}
+var running = protocol.State{Phase: protocol.Running, Movable: true, Machine: "pc-q35-7.2", Disks: []protocol.Disk{{Name: "root", Target: "vda", SizeBytes: 5}}}
 
 // obey is a launcher that starts its guest, and stops it if that is desired.
 func obey(s *control.Server, d protocol.Desired) error {
