@@ -7,12 +7,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/podvisor/podvisor/handler/controller"
 	"github.com/podvisor/podvisor/handler/host"
 	"github.com/podvisor/podvisor/handler/scrape"
+	"github.com/podvisor/podvisor/handler/stream"
 	"github.com/podvisor/podvisor/internal/ops"
 	"github.com/podvisor/podvisor/vmi/config"
 )
@@ -47,11 +49,15 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := controller.New(controller.Config{Node: *name, Client: instances, Events: kube, KubeletPods: *pods, Settings: s.Settings, Metrics: s.Metrics, Logger: s.Log})
+	cert, err := stream.NewCertificate(time.Now())
 	if err != nil {
 		return err
 	}
-	server, annotations, err := newStreams(s.Urgent, c, *name, os.Getenv("POD_NAMESPACE"), s.Log)
+	c, err := controller.New(controller.Config{Node: *name, Client: instances, Events: kube, KubeletPods: *pods, Certificate: cert, Settings: s.Settings, Metrics: s.Metrics, Logger: s.Log})
+	if err != nil {
+		return err
+	}
+	server, annotations, err := newStreams(s.Urgent, c, cert, *name, os.Getenv("POD_NAMESPACE"), s.Log)
 	if err != nil {
 		return err
 	}
@@ -59,6 +65,8 @@ func run(ctx context.Context, args []string) error {
 	n := host.Node{Name: *name, Nodes: kube.Nodes(), KVM: *kvm, PluginDir: *plugins, CDIDir: *cdi, Labels: *labels, Annotations: annotations,
 		Settings: s.Settings, Uninstalled: host.Uninstalled(s.Metadata, os.Getenv("POD_NAMESPACE"), "virt-handler"), Logger: s.Log}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: s.Log}
+	ctx, end := untilSettled(ctx, c.Settle)
+	defer end()
 	return ops.Together(ctx, s.Settings.Run, c.Run, n.Run,
 		func(ctx context.Context) error { return server.ListenAndServe(ctx, *streams) },
 		func(ctx context.Context) error { return ops.Serve(ctx, e) })
