@@ -21,7 +21,9 @@ func requireReason(t *testing.T, err error, reason string) {
 }
 
 func TestTheCallsOfMigrationsCarryTheXMLOfADomain(t *testing.T) {
-	echo := func(_ context.Context, options []byte) (any, error) { return protocol.MigrationBegun{Cookie: options}, nil }
+	echo := func(_ context.Context, options []byte) (any, error) {
+		return protocol.MigrationBegun{Cookie: options}, nil
+	}
 	_, c := serve(t, ServerConfig{Questions: map[protocol.Call]func(context.Context, []byte) (any, error){
 		protocol.CallMigrationPrepare: echo, protocol.CallFreeze: echo,
 	}})
