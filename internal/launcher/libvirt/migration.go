@@ -21,8 +21,8 @@ type Migration struct {
 	// URI is where QEMU at the destination takes the memory, for example
 	// unix:///run/memory.sock. Required.
 	URI string
-	// Disks are the targets of the disks that are copied. They exist at the
-	// destination, with their sizes. Nil: both use the same.
+	// Disks are the targets of the disks of which the uppermost layer is copied. They exist
+	// at the destination, with their sizes and with the layers below. Nil: both use the same.
 	Disks []string
 	// DisksURI is where QEMU at the destination takes the disks. Required with Disks.
 	DisksURI string
@@ -34,6 +34,8 @@ type Migration struct {
 	// AutoConverge slows the guest down as long as it changes its memory faster than
 	// that is sent.
 	AutoConverge bool
+	// Paused keeps the guest paused in [Connection.MigrateFinish], which alone needs it.
+	Paused bool
 	// PostCopy permits [Connection.StartPostCopy]. MigratePrepare fails unless QEMU
 	// at the destination may handle page faults of its memory: /dev/userfaultfd is open to
 	// its user, or the sysctl vm.unprivileged_userfaultfd is 1.
@@ -52,11 +54,15 @@ const (
 )
 
 // flags of each of the five calls. libvirt takes a disk on a local file system for
-// one that is not shared and refuses it; what is safe is decided before.
+// one that is not shared and refuses it; what is safe is decided before. A guest that an I/O
+// error pauses stays where it is.
 func (m Migration) flags() golibvirt.DomainMigrateFlags {
-	f := golibvirt.MigrateLive | golibvirt.MigrateUnsafe
+	f := golibvirt.MigrateLive | golibvirt.MigrateUnsafe | golibvirt.MigrateAbortOnError
 	if len(m.Disks) > 0 {
-		f |= golibvirt.MigrateNonSharedDisk
+		f |= golibvirt.MigrateNonSharedInc
+	}
+	if m.Paused {
+		f |= golibvirt.MigratePaused
 	}
 	if m.Connections > 0 {
 		f |= golibvirt.MigrateParallel
