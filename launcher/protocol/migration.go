@@ -48,6 +48,21 @@ const (
 // never ran there.
 const ReasonNotMoved = "NotMoved"
 
+// The reasons of other refusals, and of why a migration failed.
+const (
+	// ReasonContainerDiskChanged: what the target has below the layer of a disk that is sent
+	// is not what the source has.
+	ReasonContainerDiskChanged = "ContainerDiskChanged"
+	// ReasonDiskDiffers: a disk that the target makes itself has another size there.
+	ReasonDiskDiffers = "DiskDiffers"
+	// ReasonNoPostCopy: post-copy is permitted, and the target cannot do it.
+	ReasonNoPostCopy = "PostCopyUnavailable"
+	// ReasonMigrationAborted: the migration was aborted, by a call or because it took too long.
+	ReasonMigrationAborted = "MigrationAborted"
+	// ReasonMigrationFailed: libvirt or QEMU failed to move the guest.
+	ReasonMigrationFailed = "MigrationFailed"
+)
+
 // IsMigration says that a call or a stream belongs to a migration. Only handlers make those
 // to launchers, and no user has them.
 func (p Path) IsMigration() bool {
@@ -148,7 +163,7 @@ type MigrationBegin struct {
 type MigrationBegun struct {
 	// XML is the domain as it runs.
 	XML string `json:"xml"`
-	// Cookie is libvirt's, for the next step.
+	// Cookie is for the launcher of the next step, which alone reads it.
 	Cookie []byte `json:"cookie,omitempty"`
 	// Disks are those of the domain.
 	Disks []MigrationDisk `json:"disks,omitempty"`
@@ -183,10 +198,11 @@ type MigrationPrepare struct {
 }
 
 // MigrationStep are the options of, and the answer to, the steps of a migration that only
-// hand over what libvirt has to say.
+// hand over what the launchers have to say to each other.
 type MigrationStep struct {
-	UID    types.UID `json:"uid"`
-	Cookie []byte    `json:"cookie,omitempty"`
+	UID types.UID `json:"uid"`
+	// Cookie is for the launcher of the next step, which alone reads it.
+	Cookie []byte `json:"cookie,omitempty"`
 }
 
 // MigrationEnd says how a step of a migration ended.
