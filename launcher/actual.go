@@ -51,6 +51,21 @@ type Actual struct {
 	KilledAt time.Time
 	// Exit is how the domain ended, if it is gone.
 	Exit Exit
+	// Moving is the migration that is under way. Zero: none is.
+	Moving protocol.Migration
+}
+
+// sends says that the guest is sent to another launcher.
+func (a Actual) sends() bool { return a.Moving.Stage == protocol.MigrationSends }
+
+// sent says that the guest may run in another launcher.
+func (a Actual) sent() bool {
+	return a.Moving.Stage == protocol.MigrationSent && (a.Domain.exists() || a.Domain == Gone)
+}
+
+// moves says that the guest is about to move, or moves.
+func (a Actual) moves() bool {
+	return a.Moving.Stage == protocol.MigrationBegins || a.sends() || a.sent()
 }
 
 // Domain is where a domain is in its life.

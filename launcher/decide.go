@@ -31,8 +31,14 @@ func published(observed, decided protocol.State) protocol.State {
 
 func decide(d Desired, a Actual) Plan {
 	switch {
+	case a.sent():
+		return sent(d, a)
 	case a.Domain == Gone:
 		return finish(d, end(d, a))
+	case a.Domain == Absent && a.Moving.Stage == protocol.MigrationReceives && d.stops():
+		p := plan(protocol.Stopping, Discard{})
+		p.recheck(askAgain)
+		return p
 	case a.Domain == Absent && d.stops():
 		return finish(d, protocol.End{Reason: protocol.Cancelled, Message: "the launcher was stopped before the guest ran"})
 	case a.Domain == Absent && d.Target:
@@ -97,10 +103,33 @@ func start(a Actual) Plan {
 	return p
 }
 
+// sent is the plan for a guest that stands still here and may run in another launcher. It is
+// not resumed, and it is not the end when QEMU ends: the outcome of the migration is. A stop
+// waits for that, as long as its grace period lasts.
+func sent(d Desired, a Actual) Plan {
+	left := d.StopBy.Sub(a.Now)
+	switch {
+	case !d.stops():
+		return pausedBy(protocol.Pause{Cause: protocol.PausedByMigration})
+	case left > 0:
+		p := plan(protocol.Stopping)
+		p.recheck(left)
+		return p
+	case a.Domain == Gone:
+		return finish(d, end(d, a))
+	}
+	return repeat(a.Now, a.KilledAt, Destroy{})
+}
+
 // shutdown asks the guest to power off until its time is over. Destroying is
-// repeated, too: QEMU may not answer.
+// repeated, too: QEMU may not answer. A guest that is sent stays here first.
 func shutdown(d Desired, a Actual) Plan {
 	left := d.StopBy.Sub(a.Now)
+	if a.sends() && left > 0 {
+		p := plan(protocol.Stopping, AbortMigration{})
+		p.recheck(left)
+		return p
+	}
 	if a.Domain == Paused && a.Pause.Cause != protocol.PausedByMigration {
 		left = 0
 	}
@@ -140,6 +169,10 @@ func running(d Desired, a Actual) Plan {
 // paused is the plan for a guest that is paused and shall not stop.
 func paused(d Desired, a Actual) Plan {
 	switch {
+	case a.sends() && a.Pause.Cause == protocol.PausedByMigration && a.Moving.Mode != vmi.MigrationPaused:
+		return plan(protocol.Running) // for the last of it, and on
+	case a.sends() && d.Call != protocol.CallPause:
+		return pausedBy(a.Pause)
 	case d.Call == protocol.CallPause:
 		return pausedBy(protocol.Pause{Cause: protocol.PausedByUser})
 	case a.Turning:

@@ -24,6 +24,19 @@
 //	paused      run           resume when the back-off is over, if an I/O error
 //	                          paused the guest; else wait
 //
+// A guest that moves has further situations, which come first:
+//
+//	migration   desired       plan
+//	receives    stop          discard the QEMU that waits, then finish: cancelled
+//	sends       stop          abort the migration, then as above; destroy the domain when
+//	                          the grace period is over
+//	sends       call pause    suspend: the guest arrives paused
+//	sends       run           wait: nothing resumes the guest but the migration
+//	sent        stop          wait for the outcome; destroy the domain when the grace
+//	                          period is over
+//	sent        run           wait for the outcome, also when the domain is gone: no timer
+//	                          resumes the guest, which may run elsewhere
+//
 // A paused guest is not resumed to power off. It cannot react to a request before it runs,
 // and whether it would react then is not known. Its disk may fail, its kernel may have
 // crashed, or its user may have paused it on purpose. Waiting for the end of the grace

@@ -148,9 +148,9 @@ func (all Operations) busy(alias string) bool {
 }
 
 // operate adds to a plan the operations that are due, one for each device. A guest that
-// is to power off keeps what it has.
+// is to power off keeps what it has, and one that moves does until it has moved.
 func (p *Plan) operate(d Desired, a Actual) {
-	if !a.Domain.exists() || d.stops() {
+	if !a.Domain.exists() || d.stops() || a.moves() {
 		return
 	}
 	begun := map[string]bool{}

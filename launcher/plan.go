@@ -21,7 +21,8 @@ type Plan struct {
 }
 
 // Action is a step in the life of a domain or its guest: a [Start], [CancelStart],
-// [Suspend], [Resume], [MeasureReads], [RequestShutdown], [Destroy] or [Finish]. What is
+// [Suspend], [Resume], [MeasureReads], [AbortMigration], [Discard], [RequestShutdown],
+// [Destroy] or [Finish]. What is
 // done to make a domain that is there what is desired is an [Operation].
 type Action interface{ action() }
 
@@ -44,6 +45,12 @@ type Resume struct {
 // MeasureReads finds out how much the guest has read of its disks.
 type MeasureReads struct{}
 
+// AbortMigration keeps a guest here that is sent to another launcher. It may be repeated.
+type AbortMigration struct{}
+
+// Discard ends the QEMU that waits for a guest, which never runs here. It may be repeated.
+type Discard struct{}
+
 // RequestShutdown asks the guest to power off.
 type RequestShutdown struct{}
 
@@ -59,6 +66,8 @@ func (CancelStart) action()     {}
 func (Suspend) action()         {}
 func (Resume) action()          {}
 func (MeasureReads) action()    {}
+func (AbortMigration) action()  {}
+func (Discard) action()         {}
 func (RequestShutdown) action() {}
 func (Destroy) action()         {}
 func (Finish) action()          {}

@@ -43,6 +43,8 @@ func situation(r *rand.Rand) (Desired, Actual) {
 			protocol.PausedByMigration, protocol.PausedByPanic, protocol.PausedByUnknown}[r.IntN(6)]},
 		Fault: []error{nil, errBusy, errInvalid}[r.IntN(3)],
 		Exit:  Exit{Cause: []Cause{PoweredOff, Destroyed, MovedAway, Crashed}[r.IntN(4)]},
+		Moving: protocol.Migration{Stage: []protocol.MigrationStage{"", "", protocol.MigrationBegins, protocol.MigrationSends,
+			protocol.MigrationSent, protocol.MigrationReceives}[r.IntN(6)]},
 	}
 }
 
@@ -64,20 +66,29 @@ func TestNoPlanContradictsItself(t *testing.T) {
 			case CancelStart:
 				require.True(t, d.stops() && a.Domain == Starting, "%+v %+v", d, a)
 			case Suspend:
-				require.True(t, d.Call == protocol.CallPause && a.Domain == Running && !d.stops() && !a.Turning, "%+v %+v", d, a)
+				require.True(t, d.Call == protocol.CallPause && a.Domain == Running && !d.stops() && !a.Turning && !a.sent(), "%+v %+v", d, a)
 			case Resume:
 				require.True(t, a.Domain == Paused && !d.stops() && !a.Turning && d.Call != protocol.CallPause, "%+v %+v", d, a)
 				require.True(t, d.Call == protocol.CallUnpause || a.Pause.Cause == protocol.PausedByIOError, "%+v %+v", d, a)
-			case RequestShutdown, Destroy:
+				require.False(t, a.sends() || a.sent(), "it may run elsewhere: %+v %+v", d, a)
+			case RequestShutdown:
+				require.True(t, d.stops() && a.Domain.exists() && !a.sent() && (!a.sends() || !d.StopBy.After(a.Now)), "%+v %+v", d, a)
+			case Destroy:
 				require.True(t, d.stops() && a.Domain.exists(), "%+v %+v", d, a)
+				require.False(t, (a.sends() || a.sent()) && d.StopBy.After(a.Now), "%+v %+v", d, a)
+			case AbortMigration:
+				require.True(t, d.stops() && a.sends() && a.Domain.exists(), "%+v %+v", d, a)
+			case Discard:
+				require.True(t, d.stops() && a.Domain == Absent && a.Moving.Stage == protocol.MigrationReceives, "%+v %+v", d, a)
 			case Finish:
 				require.True(t, a.Domain == Gone || a.Domain == Absent, "%+v %+v", d, a)
+				require.False(t, a.sent() && !d.stops(), "its guest may run elsewhere: %+v %+v", d, a)
 				require.Equal(t, protocol.Ended, p.State.Phase)
 			}
 		}
 		begun := map[string]bool{}
 		for _, o := range p.Operations {
-			require.True(t, a.Domain.exists() && !d.stops(), "%+v %+v", d, a)
+			require.True(t, a.Domain.exists() && !d.stops() && !a.moves(), "%+v %+v", d, a)
 			require.False(t, begun[o.Device.Alias], "two at once of a device: %+v %+v", d, a)
 			require.False(t, a.Operations.busy(o.Device.Alias), "%+v %+v", d, a)
 			require.False(t, a.Operations[o.Key()].RetryAt.After(a.Now), "%+v %+v", d, a)
