@@ -31,6 +31,10 @@ func (s *Supervisor) act(ctx context.Context, p launcher.Plan) error {
 			s.actResume(ctx, action)
 		case launcher.MeasureReads:
 			s.actMeasure(ctx)
+		case launcher.AbortMigration:
+			s.actAbort(ctx)
+		case launcher.Discard:
+			s.actDiscard()
 		case launcher.RequestShutdown:
 			s.actShutdown(ctx)
 		case launcher.Destroy:
@@ -89,6 +93,9 @@ func (s *Supervisor) actStart(ctx context.Context) {
 			}
 			s.started(f, made, log)
 		})
+		if err == nil {
+			s.hashLater(made.attachments)
+		}
 		s.measureDisks() // a claim may have grown meanwhile
 	})
 }
@@ -96,10 +103,12 @@ func (s *Supervisor) actStart(ctx context.Context) {
 // started notes a domain that was created, and makes it what the events of its start say.
 func (s *Supervisor) started(f *facts, made created, log qemuLog) {
 	made.note(&f.observed)
-	f.attached = made.devices
+	f.attached, f.attachments = made.devices, made.attachments
 	f.domain = launcher.Running
-	f.boots(0, time.Now())
-	f.listens(time.Now())
+	if !made.arrived {
+		f.boots(0, time.Now())
+		f.listens(time.Now())
+	}
 	if made.paused && f.pause.Cause == "" {
 		f.pauses(protocol.Pause{Cause: protocol.PausedByUser}, time.Now()) // the event that says so may come later
 	}

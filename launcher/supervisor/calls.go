@@ -10,9 +10,10 @@ import (
 )
 
 // answers are the answers to the calls that have options or an answer: those about the
-// guest, and those of the Config.
+// guest, those of migrations, and those of the Config.
 func (s *Supervisor) answers() map[protocol.Call]func(context.Context, []byte) (any, error) {
 	all := s.guestCalls()
+	maps.Copy(all, s.migrationCalls())
 	maps.Copy(all, s.config.Calls)
 	return all
 }

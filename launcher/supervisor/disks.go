@@ -30,6 +30,19 @@ type place struct {
 	inspector image.Inspector
 	kinds     []volume.Kind // nil: all
 	prepared  preparation
+	instead   func(storage.Attachment) storage.Attachment // what a disk is made as; nil: as it is
+}
+
+// as are the attachments as their disks are made.
+func (p place) as(all []storage.Attachment) []storage.Attachment {
+	if p.instead == nil {
+		return all
+	}
+	var out []storage.Attachment
+	for _, a := range all {
+		out = append(out, p.instead(a))
+	}
+	return out
 }
 
 // makeDisks makes the disks of v in the pod and returns them by their names. A
@@ -40,6 +53,7 @@ func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, p place, devi
 	if err != nil {
 		return nil, err
 	}
+	attachments = p.as(attachments)
 	if err := p.makeFiles(ctx, attachments); err != nil {
 		return nil, err
 	}

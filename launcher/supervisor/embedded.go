@@ -19,6 +19,7 @@ func (s *Supervisor) disks(ctx context.Context, v *vmi.VirtualMachineInstance, p
 	if err != nil || len(given) == 0 {
 		return disks, err
 	}
+	given = p.as(given)
 	if err := p.makeFiles(ctx, given); err != nil {
 		return nil, err
 	}

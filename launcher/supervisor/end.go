@@ -98,6 +98,10 @@ func (f *facts) gone(log qemuLog) {
 		return
 	}
 	f.domain = launcher.Gone
+	if f.moved {
+		f.exit = exit(libvirt.MovedAway, nil)
+		return
+	}
 	event := f.event
 	if event == "" && log.reason == poweredOff {
 		event = libvirt.PoweredOff // and the event came before a session that would see it

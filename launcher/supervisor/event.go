@@ -86,14 +86,14 @@ func (s *Supervisor) happened(e libvirt.Event) {
 	case libvirt.Resumed:
 		s.facts.change(func(f *facts) {
 			f.events++
-			f.off = false
+			f.off, f.resumed = false, true
 			f.runs()
 		})
 	case libvirt.ShutDown:
 		s.facts.change(func(f *facts) { f.off = true })
 	case libvirt.Interrupted:
 		s.facts.change(func(f *facts) { f.interrupted = true })
-	case libvirt.PoweredOff, libvirt.Destroyed, libvirt.Failed:
+	case libvirt.PoweredOff, libvirt.Destroyed, libvirt.Failed, libvirt.MovedAway:
 		s.ended(func(f *facts) { f.event = e.Kind })
 	case libvirt.Rebooted:
 		s.rebooted()

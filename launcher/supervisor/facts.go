@@ -10,6 +10,7 @@ import (
 
 	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher"
+	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
@@ -59,8 +60,17 @@ type facts struct {
 	observed protocol.State
 	attached []launcher.Device // those of the domain; never changed, only replaced
 
+	images      map[string]storage.Image // in the container disks of the pod, by the volume
+	attachments map[string]domain.Disk   // those of the disks, by name; never changed, only replaced
+
+	// migration is the last that the launcher took part in. It is never changed, only replaced.
+	migration *protocol.Migration
+	moved     bool // the guest runs in another pod
+	helped    bool // the guest was paused for the migration to be complete
+
 	lost []string // file systems whose servers ended
 
+	resumed     bool              // the guest of a domain that is made here runs, or ran
 	off         bool              // the guest has powered off, and QEMU is to end
 	stopped     bool              // QEMU, by a signal, and it may go on
 	interrupted bool              // QEMU got a signal to end
@@ -125,6 +135,7 @@ func (f *facts) observe(now time.Time) (launcher.Desired, launcher.Actual) {
 		Stopped: f.stopped, Pause: f.pause, PausedAt: f.pausedAt, ResumedAt: f.resumedAt, Resumes: f.resumes, Turning: f.turning,
 		Boot: f.boot, Output: f.output, LostFilesystems: slices.Clone(f.lost),
 		Operations: f.operations, Fault: f.fault, RetryAt: f.retryAt, AskedAt: f.askedAt, KilledAt: f.killedAt, Exit: f.exit,
+		Moving: f.moving(),
 	}
 }
 
@@ -173,11 +184,15 @@ func (f *facts) stop(by time.Time) {
 func (f *facts) state() protocol.State {
 	s := f.observed
 	s.Links = f.links()
+	s.Movable, s.Migration = true, f.migration
 	if s.Agent == nil {
 		libvirt.DropGuest(&s)
 	}
 	return s
 }
+
+// exists says that there is a domain with a QEMU, whose guest is or was here.
+func (f *facts) exists() bool { return f.domain == launcher.Running || f.domain == launcher.Paused }
 
 // forget drops what was observed of a domain that is not the one that is started.
 func (f *facts) forget() {

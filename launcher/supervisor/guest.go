@@ -30,10 +30,12 @@ const (
 func (s *Supervisor) guestCalls() map[protocol.Call]func(context.Context, []byte) (any, error) {
 	return map[protocol.Call]func(context.Context, []byte) (any, error){
 		protocol.CallReset: func(ctx context.Context, _ []byte) (any, error) {
-			return nil, s.withGuest(ctx, func(ctx context.Context, c *libvirt.Connection) error { return c.Reset(ctx, s.domainName()) })
+			return nil, s.withStill(ctx, protocol.CallReset, func(ctx context.Context, c *libvirt.Connection) error { return c.Reset(ctx, s.domainName()) })
 		},
-		protocol.CallSoftReboot: func(ctx context.Context, _ []byte) (any, error) { return nil, s.withGuest(ctx, s.softReboot) },
-		protocol.CallFreeze:     s.freeze,
+		protocol.CallSoftReboot: func(ctx context.Context, _ []byte) (any, error) {
+			return nil, s.withStill(ctx, protocol.CallSoftReboot, s.softReboot)
+		},
+		protocol.CallFreeze: s.freeze,
 		protocol.CallUnfreeze: func(ctx context.Context, _ []byte) (any, error) {
 			return nil, s.withAgent(ctx, func(ctx context.Context, c *libvirt.Connection) error {
 				if err := c.Thaw(ctx, s.domainName()); err != nil {
@@ -67,6 +69,9 @@ func asking[T any](s *Supervisor, ask func(context.Context, *libvirt.Connection)
 
 // withGuest does something with a domain that there is.
 func (s *Supervisor) withGuest(ctx context.Context, do func(context.Context, *libvirt.Connection) error) error {
+	if err := s.facts.reachable(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
 	defer cancel()
 	conn, err := s.session.connection(ctx)
@@ -155,6 +160,9 @@ func (s *Supervisor) freeze(ctx context.Context, options []byte) (any, error) {
 				"unfreezeTimeout of freeze is %s: give a time that is not negative; 0s thaws never by itself", o.UnfreezeTimeout.Duration)
 		}
 		after = min(o.UnfreezeTimeout.Duration, mostThaw)
+	}
+	if err := s.facts.still(protocol.CallFreeze); err != nil {
+		return nil, err
 	}
 	return nil, s.withAgent(ctx, func(ctx context.Context, c *libvirt.Connection) error {
 		// Before: the freeze may succeed though its answer does not come.

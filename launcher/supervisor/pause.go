@@ -41,6 +41,10 @@ func (f *facts) ask(call protocol.Call, done chan<- error) {
 		done <- errStopping
 		return
 	}
+	if err := f.immobile(call); err != nil {
+		done <- err
+		return
+	}
 	if f.call != call {
 		f.answer(errReplaced)
 	}
@@ -167,6 +171,9 @@ func (s *Supervisor) read(ctx context.Context, c *libvirt.Connection, events int
 // pauses notes that the guest is paused. Before the start is over the place of the
 // domain in its life stays.
 func (f *facts) pauses(pause protocol.Pause, now time.Time) {
+	if f.helped && f.call != protocol.CallPause && pause.Cause == protocol.PausedByUser {
+		pause.Cause = protocol.PausedByMigration // libvirt takes the launcher for a user
+	}
 	if f.domain == launcher.Paused && f.pause == pause {
 		return
 	}

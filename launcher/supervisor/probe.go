@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/podvisor/podvisor/internal/launcher/libvirt"
@@ -39,13 +41,17 @@ type ProbeConfig struct {
 }
 
 // Probe asks about the guest of the pod that the process is in. An error says what
-// the answer is if it is not yes, or why there is none. It is called in a process of
+// the answer is if it is not yes, or why there is none. While the pod waits for a guest that
+// moves, and while a guest stands still because it has moved or is about to, it is yes. It is called in a process of
 // its own in the container of the launcher, whose state it does not change.
 func Probe(ctx context.Context, c ProbeConfig) error {
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, fmt.Errorf("no answer within %s: %w", c.Timeout, context.DeadlineExceeded))
 		defer cancel()
+	}
+	if _, err := os.Lstat(waitsPath("")); err == nil && slices.Contains([]Question{AskPing, AskExec}, c.Question) {
+		return nil
 	}
 	switch c.Question {
 	case AskPing:
@@ -57,16 +63,24 @@ func Probe(ctx context.Context, c ProbeConfig) error {
 }
 
 func ping(ctx context.Context, conn *libvirt.Connection, domain string) error {
-	status, err := conn.Status(ctx, domain)
-	if err == nil && status.State == libvirt.Paused && status.Pause == protocol.PausedByUser {
+	if pausedFor(ctx, conn, domain, protocol.PausedByUser, protocol.PausedByMigration) {
 		return nil
 	}
 	return conn.PingAgent(ctx, domain)
 }
 
+// pausedFor says that the guest is paused for one of the causes.
+func pausedFor(ctx context.Context, conn *libvirt.Connection, domain string, causes ...protocol.PauseCause) bool {
+	status, err := conn.Status(ctx, domain)
+	return err == nil && status.State == libvirt.Paused && slices.Contains(causes, status.Pause)
+}
+
 func (c ProbeConfig) exec(ctx context.Context, conn *libvirt.Connection, domain string) error {
 	if len(c.Command) == 0 {
 		return fmt.Errorf("probe %s needs a command: %w", AskExec, vmi.ErrInvalid)
+	}
+	if pausedFor(ctx, conn, domain, protocol.PausedByMigration) {
+		return nil
 	}
 	exit, err := conn.Exec(ctx, domain, c.Command[0], c.Command[1:]...)
 	switch {

@@ -16,6 +16,7 @@ import (
 	"github.com/podvisor/podvisor/launcher"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -35,6 +36,8 @@ type created struct {
 	kernel      *vmi.KernelBootStatus
 	vsockCID    uint32 // 0: none
 	paused      bool   // the guest's processors are stopped
+	attachments map[string]domain.Disk
+	arrived     bool // from another launcher: it did not boot here
 }
 
 // note adds it to what was observed.
@@ -45,49 +48,11 @@ func (c created) note(s *protocol.State) {
 // start makes everything that the domain needs and creates it. When ctx ends
 // before the domain is created, it is not.
 func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (created, error) {
-	host := s.host(desired)
-	host.KVM = hasKVM(s.config.Logger)
 	if err := s.clear(ctx); err != nil {
 		return created{}, err
 	}
-	if err := s.watchFilesystems(ctx, desired.Instance); err != nil {
-		return created{}, err
-	}
-	place := s.place(desired.Settings)
-	place.prepared = s.take(ctx)
-	disks, err := s.disks(ctx, desired.Instance, place, domain.Tagged(desired.Instance, host))
+	d, made, err := s.furnish(ctx, desired, nil)
 	if err != nil {
-		return created{}, err
-	}
-	host.Disks = disks
-	host.HostDevices = hostDevices(os.Environ())
-	if host.CPUs, err = hostCPUs("/sys"); err != nil {
-		return created{}, err
-	}
-	if host.MemoryNodes, err = memoryNodes("/proc/self/status"); err != nil {
-		return created{}, err
-	}
-	host.BindMemory = choosesMemory()
-	s.config.Logger.Info("the disks are made")
-	spec := &desired.Instance.Spec.Domain
-	if host.Kernel, err = findKernel(spec, s.config.Root); err != nil {
-		return created{}, err
-	}
-	booted, err := kernelStatus(ctx, host.Kernel)
-	if err != nil {
-		return created{}, err
-	}
-	if err := makeVariables(spec); err != nil {
-		return created{}, err
-	}
-	d, err := domain.Build(desired.Instance, host)
-	if err != nil {
-		return created{}, err
-	}
-	if err := s.prepareTPM(spec, d.UUID); err != nil {
-		return created{}, err
-	}
-	if err := s.serveAddresses(desired.Interfaces); err != nil {
 		return created{}, err
 	}
 	conn, err := s.connection(ctx, daemonTimeout)
@@ -97,18 +62,72 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (creat
 	if err := ctx.Err(); err != nil {
 		return created{}, err
 	}
-	s.config.Logger.Info("the domain is built")
-	made := created{emulated: !host.KVM, machineType: d.OS.Type.Machine, disks: disksOf(desired.Instance, host)}
-	made.devices = actualDevices(d, desiredDevices(desired.Instance), made.disks)
-	made.paused, made.kernel = desired.Instance.Spec.StartsPaused(), booted
+	made.paused = desired.Instance.Spec.StartsPaused()
 	made, err = s.create(context.WithoutCancel(ctx), conn, d, made)
 	if err != nil {
 		return created{}, err
 	}
-	if err := completeTPM(spec); err != nil {
+	s.keepTPM(desired)
+	return made, nil
+}
+
+// keepTPM notes that the state of the TPM is whole, which it is when the domain is created.
+func (s *Supervisor) keepTPM(desired protocol.Desired) {
+	if err := completeTPM(&desired.Instance.Spec.Domain); err != nil {
 		s.config.Logger.Warn("the state of the TPM is not kept", "err", err)
 	}
-	return made, nil
+}
+
+// furnish makes everything that the domain needs, and builds it. A disk is made as instead says
+// of its attachment; nil: as it is.
+func (s *Supervisor) furnish(ctx context.Context, desired protocol.Desired, instead func(storage.Attachment) storage.Attachment) (*libvirtxml.Domain, created, error) {
+	fail := func(err error) (*libvirtxml.Domain, created, error) { return nil, created{}, err }
+	host := s.host(desired)
+	host.KVM = hasKVM(s.config.Logger)
+	if err := s.watchFilesystems(ctx, desired.Instance); err != nil {
+		return fail(err)
+	}
+	place := s.place(desired.Settings)
+	place.prepared, place.instead = s.take(ctx), instead
+	disks, err := s.disks(ctx, desired.Instance, place, domain.Tagged(desired.Instance, host))
+	if err != nil {
+		return fail(err)
+	}
+	host.Disks = disks
+	host.HostDevices = hostDevices(os.Environ())
+	if host.CPUs, err = hostCPUs("/sys"); err != nil {
+		return fail(err)
+	}
+	if host.MemoryNodes, err = memoryNodes("/proc/self/status"); err != nil {
+		return fail(err)
+	}
+	host.BindMemory = choosesMemory()
+	s.config.Logger.Info("the disks are made")
+	spec := &desired.Instance.Spec.Domain
+	if host.Kernel, err = findKernel(spec, s.config.Root); err != nil {
+		return fail(err)
+	}
+	booted, err := kernelStatus(ctx, host.Kernel)
+	if err != nil {
+		return fail(err)
+	}
+	if err := makeVariables(spec); err != nil {
+		return fail(err)
+	}
+	d, err := domain.Build(desired.Instance, host)
+	if err != nil {
+		return fail(err)
+	}
+	if err := s.prepareTPM(spec, d.UUID); err != nil {
+		return fail(err)
+	}
+	if err := s.serveAddresses(desired.Interfaces); err != nil {
+		return fail(err)
+	}
+	s.config.Logger.Info("the domain is built")
+	made := created{emulated: !host.KVM, machineType: d.OS.Type.Machine, disks: disksOf(desired.Instance, host), kernel: booted, attachments: disks}
+	made.devices = actualDevices(d, desiredDevices(desired.Instance), made.disks)
+	return d, made, nil
 }
 
 // host is what the pod offers to the domain that is desired, without what has to be
@@ -168,14 +187,20 @@ func (s *Supervisor) create(ctx context.Context, conn *libvirt.Connection, d *li
 		return created{}, s.inSpec(ctx, conn, d, err)
 	}
 	if now, err := conn.Describe(ctx, d.Name); err == nil {
-		if now.OS != nil && now.OS.Type != nil {
-			made.machineType = now.OS.Type.Machine
-		}
-		made.devices = actualDevices(now, made.devices, made.disks)
-		made.vsockCID = domain.VSOCKCID(now)
+		made = made.described(now)
 	}
 	s.watchQEMU(d.Name)
 	return made, nil
+}
+
+// described adds what libvirt says of the domain.
+func (c created) described(now *libvirtxml.Domain) created {
+	if now.OS != nil && now.OS.Type != nil {
+		c.machineType = now.OS.Type.Machine
+	}
+	c.devices = actualDevices(now, c.devices, c.disks)
+	c.vsockCID = domain.VSOCKCID(now)
+	return c
 }
 
 // inSpec is the error of a domain that cannot be created. If QEMU does not have its

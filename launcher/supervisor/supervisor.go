@@ -123,6 +123,8 @@ type Supervisor struct {
 	thaw        thaw
 	rebooting   sync.Mutex // held while the agent is asked to reboot the guest
 	screens     screens
+	moves       moves
+	hashes      hashes
 	inner       context.Context // that of Run, without its end
 	published   protocol.State
 	ran         bool // a guest that runs was published
@@ -163,6 +165,7 @@ func New(c Config) (*Supervisor, error) {
 		socket: s.daemon.Socket(), logger: c.Logger, ready: make(chan struct{}),
 		up: s.connected, down: s.disconnected, event: s.happened, late: s.unanswered, answered: s.answered, hung: s.replaceDaemon,
 	}
+	s.hashes = hashes{logger: c.Logger, run: func(do func(context.Context)) { s.work.Go(func() { do(s.inner) }) }}
 	s.agent = &agent{look: s.lookAtAgent, changed: make(chan struct{}, 1)}
 	s.credentials = &credentials{read: s.readCredentials, doubts: s.credentialDoubts, write: s.writeCredentials}
 	s.serial = &console.Serial{Socket: domain.SerialSocket(s.privateDir())}
@@ -180,6 +183,9 @@ func New(c Config) (*Supervisor, error) {
 			protocol.StreamScreen:       s.openScreen,
 			protocol.StreamScreenIfFree: s.openScreenIfFree,
 			protocol.StreamScreenshot:   s.openScreenshot,
+
+			protocol.StreamMigrationMemory: s.openMigration(protocol.StreamMigrationMemory),
+			protocol.StreamMigrationDisks:  s.openMigration(protocol.StreamMigrationDisks),
 		},
 		Port: s.openPort,
 	})
@@ -196,7 +202,7 @@ func (s *Supervisor) Put(d protocol.Desired) error {
 	s.config.LogLevel.Set(level)
 	s.facts.put(d, time.Now())
 	s.measureDisks()
-	return nil
+	return s.await(d)
 }
 
 // Run runs the domain from the first Desired to its end and returns how it ended.
@@ -224,6 +230,9 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	})
 	if err := errors.Join(os.MkdirAll(s.privateDir(), 0o700), s.daemon.Prepare()); err != nil {
 		return protocol.End{}, fmt.Errorf("prepare the folders of the VMI: %w", err)
+	}
+	if err := s.recall(); err != nil {
+		return protocol.End{}, fmt.Errorf("read the note of the last migration: %w", err)
 	}
 	daemonContext, stopDaemon := context.WithCancel(inner)
 	defer stopDaemon()
