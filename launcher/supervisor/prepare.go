@@ -28,10 +28,12 @@ func (s *Supervisor) prepare(ctx context.Context) {
 	began := time.Now()
 	p, err := s.prepareDisks(ctx)
 	s.config.Logger.Debug("the container disks are prepared", "seconds", time.Since(began).Seconds(), "disks", len(p.attachments), "err", err)
-	s.facts.mu.Lock()
-	s.facts.images = p.images
-	s.facts.mu.Unlock()
-	s.hashImages()
+	if len(p.images) > 0 {
+		s.facts.mu.Lock()
+		s.facts.images = p.images
+		s.facts.mu.Unlock()
+		s.hashImages()
+	}
 	s.prepared <- p // has room for it
 }
 
