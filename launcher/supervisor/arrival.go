@@ -33,14 +33,6 @@ const (
 	prepareTimeout = time.Minute
 )
 
-// The stages in a note of the target that no other process reads.
-const (
-	// notePrepared: a QEMU waits, or waited, and its guest was not asked to run.
-	notePrepared = protocol.MigrationReceives
-	// noteFinishing: the guest was asked to run, and may have run.
-	noteFinishing protocol.MigrationStage = "Finishing"
-)
-
 // arrival is a migration at its target. It is guarded by the lock of moves.
 type arrival struct {
 	uid      types.UID
@@ -419,7 +411,7 @@ func (s *Supervisor) finish(ctx context.Context, a *arrival, cookie []byte) (pro
 	if err != nil {
 		s.config.Logger.Warn("the guest runs here, but not as libvirt would have it", "uid", a.uid, "err", err)
 	}
-	s.settle(ctx, a, c)
+	s.settle(ctx, a, c, step.Cookie)
 	return step, nil
 }
 
@@ -446,7 +438,7 @@ func (s *Supervisor) runsHere(ctx context.Context) bool {
 }
 
 // settle makes the domain one as any other, from whose start on the launcher is there.
-func (s *Supervisor) settle(ctx context.Context, a *arrival, c carried) {
+func (s *Supervisor) settle(ctx context.Context, a *arrival, c carried, cookie []byte) {
 	made := a.made
 	made.paused = c.Paused
 	err := s.call(ctx, func(ctx context.Context, conn *libvirt.Connection) error {
@@ -472,7 +464,7 @@ func (s *Supervisor) settle(ctx context.Context, a *arrival, c carried) {
 		desired = *f.desired
 	})
 	s.config.Logger.Info("the guest has come", "uid", a.uid, "paused", c.Paused)
-	if err := errors.Join(s.keep(note{UID: a.uid, Stage: protocol.MigrationArrived}), s.waits(false)); err != nil {
+	if err := errors.Join(s.keep(note{UID: a.uid, Stage: protocol.MigrationArrived, Cookie: cookie}), s.waits(false)); err != nil {
 		s.config.Logger.Warn("note that the guest has come", "err", err)
 	}
 	_ = a.conn.Close() // fails if the daemon has ended it
@@ -574,21 +566,4 @@ func (s *Supervisor) hashImages() {
 	for _, i := range images {
 		s.hashes.begin(i.Path).hurry.Store(true)
 	}
-}
-
-// recall takes note of a migration that the launcher took part in before it was started again.
-func (s *Supervisor) recall() error {
-	n, ok, err := s.kept()
-	if err != nil || !ok {
-		return err
-	}
-	s.moves.mu.Lock()
-	defer s.moves.mu.Unlock()
-	switch n.Stage {
-	case notePrepared, protocol.MigrationDiscarded:
-		a := &arrival{uid: n.UID}
-		s.moves.to = a
-		s.discard(a, &vmi.Finding{Reason: protocol.ReasonNotMoved, Message: "the launcher was started again"})
-	}
-	return nil
 }

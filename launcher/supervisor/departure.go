@@ -295,7 +295,7 @@ func (s *Supervisor) perform(ctx context.Context, d *departure, cookie []byte) (
 	s.config.Logger.Info("everything is sent", "uid", d.uid)
 	step.UID = d.uid
 	if step.Cookie, err = json.Marshal(c); err == nil {
-		err = s.keep(note{UID: d.uid, Stage: protocol.MigrationSent})
+		err = s.keep(note{UID: d.uid, Stage: protocol.MigrationSent, Cookie: step.Cookie})
 	}
 	if err != nil {
 		s.confirmStays(ctx, d)
@@ -533,10 +533,8 @@ func (s *Supervisor) confirmMoved(ctx context.Context, d *departure, cookie []by
 		}
 		f.gone(log)
 	})
-	limited, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	err := d.conn.MigrateConfirm(limited, s.domainName(), d.m, cookie, libvirt.Moved)
-	s.config.Logger.Info("confirm the migration", "uid", d.uid, "err", err)
+	s.persist(ctx, "note that the guest has moved", func(context.Context) error { return s.keep(note{UID: d.uid, Stage: noteMoved}) })
+	err := s.confirm(ctx, d, cookie, libvirt.Moved)
 	if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
 		s.persist(ctx, "end the domain whose guest has moved", s.destroy)
 	}
@@ -545,10 +543,19 @@ func (s *Supervisor) confirmMoved(ctx context.Context, d *departure, cookie []by
 
 // confirmStays makes libvirt let the guest run here, if it knows the migration still.
 func (s *Supervisor) confirmStays(ctx context.Context, d *departure) {
+	_ = s.confirm(ctx, d, nil, libvirt.NotMoved) // logged; then the guest is resumed without libvirt's migration
+}
+
+// confirm reports the outcome to libvirt, on the connection of the migration.
+func (s *Supervisor) confirm(ctx context.Context, d *departure, cookie []byte, was libvirt.Outcome) error {
+	if d.conn == nil {
+		return errors.New("another launcher had the connection of the migration")
+	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	err := d.conn.MigrateConfirm(ctx, s.domainName(), d.m, nil, libvirt.NotMoved)
-	s.config.Logger.Info("confirm that the guest does not move", "uid", d.uid, "err", err)
+	err := d.conn.MigrateConfirm(ctx, s.domainName(), d.m, cookie, was)
+	s.config.Logger.Info("confirm the migration", "uid", d.uid, "moved", was == libvirt.Moved, "err", err)
+	return err
 }
 
 // backing is what is known of the file below the layer of a disk. Nil: there is none.

@@ -4,14 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"net"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/launcher/libvirt"
@@ -192,51 +189,6 @@ func (s *Supervisor) dialMigration(ctx context.Context) (*libvirt.Connection, er
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	return dial(ctx, s.daemon.Socket())
-}
-
-// note is what a launcher that is started again has to know of a migration.
-type note struct {
-	UID   types.UID               `json:"uid"`
-	Stage protocol.MigrationStage `json:"stage"`
-}
-
-func (s *Supervisor) notePath() string { return filepath.Join(s.privateDir(), "migration.json") }
-
-// keep writes a note such that it is there after a crash, also of the node.
-func (s *Supervisor) keep(n note) error {
-	b, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
-	path := s.notePath()
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(unix.Fsync(int(dir.Fd())), dir.Close())
-}
-
-// kept is the note that was kept last. It is not ok if there is none.
-func (s *Supervisor) kept() (n note, ok bool, err error) {
-	b, err := os.ReadFile(s.notePath())
-	if errors.Is(err, fs.ErrNotExist) {
-		return note{}, false, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(b, &n)
-	}
-	return n, err == nil, err
 }
 
 // again is the time after which what has to succeed is tried again.

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -27,6 +28,8 @@ type migration struct {
 	uid      types.UID
 	from, to *pod
 	settings protocol.MigrationSettings
+	// until ends the handlers. Nil: the end of the test does.
+	until context.Context
 }
 
 // newTarget is a launcher that waits for the guest.
@@ -42,6 +45,9 @@ func (m migration) pump(name protocol.Stream) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(m.Context()))
 	var all sync.WaitGroup
 	m.Cleanup(func() { cancel(); all.Wait() })
+	if m.until != nil {
+		context.AfterFunc(m.until, cancel)
+	}
 	all.Go(func() {
 		for ctx.Err() == nil {
 			near, err := m.from.client.Stream(ctx, name)
@@ -141,6 +147,24 @@ func (p *pod) lives(booted bool) {
 	require.Equal(p, booted, strings.Contains(p.console.String(), "test guest is up"))
 }
 
+// answers checks that the guest answers on its serial port. The console of a launcher that was
+// started again is another pipe than QEMU's.
+func (p *pod) answers() {
+	p.Helper()
+	c, err := net.Dial("unix", p.path("kubevirt-private/"+string(instance().UID)+"/virt-serial0"))
+	require.NoError(p, err)
+	defer c.Close()
+	require.NoError(p, c.SetDeadline(time.Now().Add(time.Minute)))
+	_, err = c.Write([]byte("d"))
+	require.NoError(p, err)
+	for all := ""; !strings.Contains(all, "power button ignored"); {
+		b := make([]byte, 1<<10)
+		n, err := c.Read(b)
+		require.NoError(p, err, all)
+		all += string(b[:n])
+	}
+}
+
 func reason(t *testing.T, err error) string {
 	t.Helper()
 	var refused *control.Error
@@ -194,22 +218,7 @@ func TestAMigrationThatIsAbortedLeavesTheGuestWhereItIs(t *testing.T) {
 	from, to := newPod(t, bootable()), newTarget(t, bootable())
 	from.run()
 	m := migration{T: t, uid: "one", from: from, to: to}
-	o := protocol.MigrationPrepare{MigrationBegin: protocol.MigrationBegin{UID: m.uid}, MigrationBegun: m.begin()}
-	var step protocol.MigrationStep
-	require.NoError(t, to.client.Call(t.Context(), protocol.CallMigrationPrepare, o, &step))
-	m.pump(protocol.StreamMigrationDisks)
-	memory := make(chan net.Conn, 1)
-	go func() { // QEMU connects, and nothing is read
-		conn, _ := from.client.Stream(context.WithoutCancel(t.Context()), protocol.StreamMigrationMemory)
-		memory <- conn
-	}()
-	performed := make(chan error, 1)
-	go func() {
-		performed <- from.client.Call(context.WithoutCancel(t.Context()), protocol.CallMigrationPerform, step, nil)
-	}()
-	conn := <-memory
-	require.NotNil(t, conn)
-	defer conn.Close()
+	performed := m.sending()
 	require.Equal(t, vmi.MigrationPreCopy, from.stage(m.uid, protocol.MigrationSends).Mode)
 	from.lives(true)
 	for _, call := range []protocol.Call{protocol.CallReset, protocol.CallSoftReboot, protocol.CallFreeze, protocol.CallUnpause} {
@@ -297,25 +306,140 @@ func TestAGuestThatIsToEndIsNotSent(t *testing.T) {
 	from, to := newPod(t, bootable()), newTarget(t, bootable())
 	from.run()
 	m := migration{T: t, uid: "one", from: from, to: to}
-	o := protocol.MigrationPrepare{MigrationBegin: protocol.MigrationBegin{UID: m.uid}, MigrationBegun: m.begin()}
-	var step protocol.MigrationStep
-	require.NoError(t, to.client.Call(t.Context(), protocol.CallMigrationPrepare, o, &step))
-	m.pump(protocol.StreamMigrationDisks)
-	go func() {
-		conn, err := from.client.Stream(context.WithoutCancel(t.Context()), protocol.StreamMigrationMemory)
-		if err == nil {
-			t.Cleanup(func() { _ = conn.Close() })
-		}
-	}()
-	performed := make(chan error, 1)
-	go func() {
-		performed <- from.client.Call(context.WithoutCancel(t.Context()), protocol.CallMigrationPerform, step, nil)
-	}()
-	from.stage(m.uid, protocol.MigrationSends)
+	performed := m.sending()
 	require.NoError(t, from.client.Put(t.Context(), protocol.Desired{Instance: instance(), Stop: &protocol.Stop{GracePeriodSeconds: 60}}))
 	require.Error(t, <-performed)
 	from.says("power button pressed", 1)
 	from.ends(protocol.Shutdown, "the guest powered off")
 	require.NoError(t, to.client.Put(t.Context(), protocol.Desired{Instance: instance(), Role: vmi.RoleTarget, Stop: &protocol.Stop{}}))
 	to.ends(protocol.Cancelled, "before the guest ran")
+}
+
+// sending begins a migration that does not end: what QEMU sends of the memory is not read.
+func (m migration) sending() (performed <-chan error) {
+	m.Helper()
+	o := protocol.MigrationPrepare{MigrationBegin: protocol.MigrationBegin{UID: m.uid, Settings: m.settings}, MigrationBegun: m.begin()}
+	var step protocol.MigrationStep
+	require.NoError(m, m.to.client.Call(m.Context(), protocol.CallMigrationPrepare, o, &step))
+	m.pump(protocol.StreamMigrationDisks)
+	ctx := context.WithoutCancel(m.Context())
+	conns := make(chan net.Conn, 1)
+	go func() {
+		conn, _ := m.from.client.Stream(ctx, protocol.StreamMigrationMemory)
+		conns <- conn
+	}()
+	done := make(chan error, 1)
+	go func() { done <- m.from.client.Call(ctx, protocol.CallMigrationPerform, step, nil) }()
+	conn := <-conns
+	require.NotNil(m, conn)
+	m.Cleanup(func() { _ = conn.Close() })
+	m.from.stage(m.uid, protocol.MigrationSends)
+	return done
+}
+
+func TestASendingThatIsLateIsPausedAndThenAborted(t *testing.T) {
+	t.Parallel()
+	from, to := newPod(t, bootable()), newTarget(t, bootable())
+	from.run()
+	m := migration{T: t, uid: "one", from: from, to: to, settings: protocol.MigrationSettings{SecondsPerGB: 2, Disruption: true}}
+	performed := m.sending()
+	require.Equal(t, protocol.Pause{Cause: protocol.PausedByMigration}, from.paused())
+	require.Equal(t, vmi.MigrationPaused, from.stage(m.uid, protocol.MigrationSends).Mode)
+	err := <-performed
+	require.Equal(t, protocol.ReasonMigrationAborted, reason(t, err))
+	require.ErrorContains(t, err, "the live migration has been aborted: it was not complete after 4s")
+	from.phase(protocol.Running)
+	from.lives(true)
+}
+
+func TestAMigrationWhoseProcessesDieLeavesOneGuest(t *testing.T) {
+	t.Parallel()
+	from := newPod(t, bootable())
+	from.run()
+	for i, kill := range []func(to *pod){
+		func(*pod) { from.kill(from.process("libvirtd"), unix.SIGKILL) },
+		func(to *pod) { to.kill(to.process("libvirtd"), unix.SIGKILL) },
+		func(to *pod) { to.kill(to.process("qemu-system-x86_64"), unix.SIGKILL) },
+	} {
+		to := newTarget(t, bootable())
+		until, end := context.WithCancel(t.Context())
+		m := migration{T: t, uid: types.UID(fmt.Sprint(i)), from: from, to: to, until: until}
+		performed := m.sending()
+		kill(to)
+		if i > 0 {
+			to.stage(m.uid, protocol.MigrationDiscarded)
+			require.NoError(t, from.client.Call(t.Context(), protocol.CallMigrationAbort, protocol.MigrationStep{UID: m.uid}, nil))
+		}
+		require.Error(t, <-performed)
+		from.stage(m.uid, protocol.MigrationStays)
+		from.phase(protocol.Running)
+		from.lives(true)
+		_, err := m.finish(protocol.MigrationStep{UID: m.uid}, true)
+		require.Equal(t, protocol.ReasonNotMoved, reason(t, err))
+		require.Zero(t, to.process("qemu-system-x86_64"))
+		to.kill(to.launcher, unix.SIGKILL)
+		end()
+	}
+
+	// What is left at the source does not matter when everything is sent.
+	to := newTarget(t, bootable())
+	m := migration{T: t, uid: "last", from: from, to: to}
+	step := m.perform()
+	from.kill(from.process("qemu-system-x86_64"), unix.SIGKILL)
+	next, err := m.finish(step, true)
+	require.NoError(t, err)
+	require.Equal(t, protocol.Pause{Cause: protocol.PausedByMigration}, from.paused(), "it does not end before the outcome is known")
+	m.confirm(next, true)
+	from.ends(protocol.MovedAway, "the guest runs in another pod")
+	to.lives(false)
+}
+
+func TestALauncherThatIsStartedAgainKnowsItsMigration(t *testing.T) {
+	t.Parallel()
+	from, to := newPod(t, bootable(), "RESTART=yes"), newTarget(t, bootable(), "RESTART=yes")
+	from.run()
+	restart := func(p *pod) {
+		before := p.process("launcher")
+		p.kill(before, unix.SIGKILL)
+		p.until("there is another launcher", func() bool {
+			now := p.process("launcher")
+			_, err := p.client.State(t.Context())
+			return now != 0 && now != before && err == nil
+		})
+	}
+	m := migration{T: t, uid: "one", from: from, to: to}
+	step := m.perform()
+	restart(from)
+	require.NoError(t, from.client.Put(t.Context(), protocol.Desired{Instance: instance()}))
+	from.stage(m.uid, protocol.MigrationSent)
+	require.Equal(t, protocol.Pause{Cause: protocol.PausedByMigration}, from.paused())
+	var same protocol.MigrationStep
+	require.NoError(t, from.client.Call(t.Context(), protocol.CallMigrationPerform, step, &same))
+	require.Equal(t, step, same)
+
+	restart(to)
+	require.Equal(t, protocol.ReasonNotMoved, to.stage(m.uid, protocol.MigrationDiscarded).Finding.Reason)
+	_, err := m.finish(step, true)
+	require.Equal(t, protocol.ReasonNotMoved, reason(t, err))
+	m.confirm(protocol.MigrationStep{}, false)
+	from.stage(m.uid, protocol.MigrationStays)
+	from.phase(protocol.Running)
+	from.answers()
+	require.Equal(t, 1, strings.Count(from.console.String(), "test guest is up"), "it did not boot again")
+
+	// At the target, too, when the guest runs there.
+	m.uid = "two"
+	require.NoError(t, to.client.Put(t.Context(), protocol.Desired{Instance: instance(), Role: vmi.RoleTarget}))
+	next, err := m.finish(m.perform(), true)
+	require.NoError(t, err)
+	restart(to)
+	again, err := m.finish(step, true)
+	require.Equal(t, protocol.ReasonUnavailable, reason(t, err), "of another migration")
+	require.Empty(t, again)
+	end := protocol.MigrationStep{UID: m.uid}
+	again, err = m.finish(end, true)
+	require.NoError(t, err)
+	require.Equal(t, next, again)
+	to.phase(protocol.Running)
+	to.answers()
 }

@@ -117,7 +117,9 @@ mount --bind group /etc/group
 mount -t overlay -o lowerdir=share:/usr/share overlay /usr/share
 ln -s /usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so /run/drivers/
 export LIBVIRT_DRIVER_DIR=/run/drivers
-exec taskset --cpu-list "${CPUS:-0-1023}" setpriv --pdeathsig KILL --reuid 107 --regid 107 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all ./launcher
+launcher="taskset --cpu-list ${CPUS:-0-1023} setpriv --pdeathsig KILL --reuid 107 --regid 107 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all ./launcher"
+while [ -n "$RESTART" ]; do $launcher || sleep 0.1; done
+exec $launcher
 `
 
 // shared is the folder with what the sandboxes of this test run share. It is not

@@ -218,6 +218,9 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	defer cancel()
 	background.Go(func() { s.reaper.Run(inner) })
 
+	if err := s.recall(); err != nil {
+		return protocol.End{}, fmt.Errorf("read the note of the last migration: %w", err)
+	}
 	l, err := listen(s.config.Root)
 	if err != nil {
 		return protocol.End{}, fmt.Errorf("listen for the handler: %w", err)
@@ -230,9 +233,6 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	})
 	if err := errors.Join(os.MkdirAll(s.privateDir(), 0o700), s.daemon.Prepare()); err != nil {
 		return protocol.End{}, fmt.Errorf("prepare the folders of the VMI: %w", err)
-	}
-	if err := s.recall(); err != nil {
-		return protocol.End{}, fmt.Errorf("read the note of the last migration: %w", err)
 	}
 	daemonContext, stopDaemon := context.WithCancel(inner)
 	defer stopDaemon()
