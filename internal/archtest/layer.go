@@ -40,6 +40,7 @@ var core = map[string]bool{
 	"launcher/protocol":           true,
 	"network":                     true,
 	"network/cni":                 true,
+	"internal/network/frame":      true,
 	"internal/network/nft":        true,
 	"storage":                     true,
 	"storage/cloudinit":           true,

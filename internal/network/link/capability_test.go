@@ -70,4 +70,9 @@ func bindInherited(t *testing.T, name string) {
 	require.NoError(t, Check(pod, launcher))
 	require.NoError(t, nft.Apply(pod, cfg))
 	require.NoError(t, Apply(t.Context(), pod, cfg))
+	require.NoError(t, Announce(t.Context(), pod, cfg, nil))
+	left := cfg
+	left.NAT = nil
+	require.NoError(t, nft.Apply(pod, left))
+	require.NoError(t, Reset(t.Context(), pod, cfg))
 }

@@ -34,15 +34,20 @@ func (a *actor) checkOffloads(l netlink.Link) error {
 		return fmt.Errorf("load the program into the kernel: %w", err)
 	}
 	defer unix.Close(program)
+	return addFilter(a.h, l, program, offloadFilter)
+}
+
+// addFilter has the kernel run a loaded program for each frame that comes by the device.
+func addFilter(h *netlink.Handle, l netlink.Link, program int, name string) error {
 	index := l.Attrs().Index
-	if err := a.h.QdiscReplace(&netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{
+	if err := h.QdiscReplace(&netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{
 		LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT,
 	}}); err != nil {
 		return fmt.Errorf("make the place for filters: %w", err)
 	}
-	return wrap(a.h.FilterReplace(&netlink.BpfFilter{
+	return wrap(h.FilterReplace(&netlink.BpfFilter{
 		FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: filterHandle, Priority: filterPriority, Protocol: unix.ETH_P_ALL},
-		Fd:          program, Name: offloadFilter, DirectAction: true,
+		Fd:          program, Name: name, DirectAction: true,
 	}), "add the filter")
 }
 

@@ -64,15 +64,18 @@ func Watch(t testing.TB, ns *os.File, link string) *Capture {
 }
 
 // Has says that a frame with these bytes in it came.
-func (c *Capture) Has(part []byte) bool {
+func (c *Capture) Has(part []byte) bool { return c.Count(part) > 0 }
+
+// Count is how many frames with these bytes in them came.
+func (c *Capture) Count(part []byte) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, f := range c.frames {
 		if bytes.Contains(f, part) {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // Await waits until a frame with these bytes in it came, and says whether one did.
