@@ -17,8 +17,10 @@
 // The node mounts volumes where its kubelet wants them, and enlarges their file systems.
 // It registers with the kubelet by the socket in KUBELET/plugins_registry.
 //
-// Two pods on two nodes may mount one volume: both are views of one file system in one
-// kernel, so every access mode is real.
+// Two pods on two nodes may mount one volume whose claim has such an access mode: both are
+// views of one file system in one kernel. With an access mode for one node, the second node
+// is refused as long as the first one has the volume mounted, also if the first one is
+// dead: it is forgotten when the node is removed from the folder uses of the volume.
 //
 // Traps: df shows the room as the size of a volume; what is available is right. The
 // file systems have no journal, since a cluster does not outlive its host. A

@@ -60,12 +60,12 @@ func publish(t *testing.T, n node, v *csi.Volume, c *csi.VolumeCapability, path 
 		})
 		require.NoError(t, err)
 	}
-	t.Cleanup(func() { unpublish(t, n, path) })
+	t.Cleanup(func() { unpublish(t, n, v, path) })
 }
 
-func unpublish(t *testing.T, n node, path string) {
+func unpublish(t *testing.T, n node, v *csi.Volume, path string) {
 	t.Helper()
-	_, err := n.NodeUnpublishVolume(context.Background(), &csi.NodeUnpublishVolumeRequest{TargetPath: path})
+	_, err := n.NodeUnpublishVolume(context.Background(), &csi.NodeUnpublishVolumeRequest{VolumeId: v.VolumeId, TargetPath: path})
 	require.NoError(t, err)
 	require.NoFileExists(t, path)
 }
@@ -161,6 +161,53 @@ func TestAVolumeInBlockMode(t *testing.T) {
 	end, err := f.Seek(0, 2)
 	require.NoError(t, err)
 	require.EqualValues(t, 32*mib, end, "seen by who has the device open")
+}
+
+func TestAVolumeForOneNodeIsRefusedOnTheSecond(t *testing.T) {
+	c, first := driver(t)
+	second := node{name: "n2", volumes: c.dir}
+	at := t.TempDir()
+	for name, v := range map[string]*csi.VolumeCapability{"files": mountCapability(), "device": blockCapability()} {
+		t.Run(name, func(t *testing.T) {
+			made := create(t, c, "pvc-"+name, 16*mib, v, nil)
+			on := func(n node, pod string, mode csi.VolumeCapability_AccessMode_Mode) error {
+				v.AccessMode = &csi.VolumeCapability_AccessMode{Mode: mode}
+				_, err := n.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{
+					VolumeId: made.VolumeId, TargetPath: filepath.Join(at, name, n.name, pod), VolumeCapability: v, VolumeContext: made.VolumeContext,
+				})
+				return err
+			}
+			off := func(n node, pod string) {
+				_, err := n.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: made.VolumeId, TargetPath: filepath.Join(at, name, n.name, pod)})
+				require.NoError(t, err)
+			}
+			one, many := csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER, csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+			require.NoError(t, on(first, "pod1", one))
+			require.NoError(t, on(first, "pod2", one), "a second pod of the same node")
+			for range 2 {
+				err := on(second, "pod3", one)
+				require.Equal(t, codes.FailedPrecondition, status.Code(err))
+				require.ErrorContains(t, err, "is in use on node n1")
+			}
+			off(first, "pod1")
+			require.Error(t, on(second, "pod3", one), "the other pod has it")
+			off(first, "pod2")
+			off(first, "pod2") // the kubelet repeats calls
+			require.NoError(t, on(second, "pod3", one))
+			require.NoError(t, second.prune())
+			require.Error(t, on(first, "pod1", one), "it is still mounted there")
+			require.NoError(t, unix.Unmount(filepath.Join(at, name, second.name, "pod3"), 0))
+			require.NoError(t, second.prune())
+			require.NoError(t, on(first, "pod1", one), "the second node was started anew")
+			off(first, "pod1")
+			off(second, "pod3")
+
+			require.NoError(t, on(first, "pod1", many))
+			require.NoError(t, on(second, "pod3", many), "a claim for many nodes")
+			off(first, "pod1")
+			off(second, "pod3")
+		})
+	}
 }
 
 func TestAKilledControllerLeavesNothingFrozen(t *testing.T) {

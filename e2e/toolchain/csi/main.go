@@ -59,6 +59,9 @@ func runController(ctx context.Context, a access, dir string) error {
 
 // runNode serves the kubelet whose folder is dir.
 func runNode(ctx context.Context, n node, dir string) error {
+	if err := n.prune(); err != nil {
+		return err
+	}
 	socket := filepath.Join(dir, "plugins", driverName, "csi.sock")
 	ended, err := serve(socket, func(s *grpc.Server) {
 		csi.RegisterIdentityServer(s, identity{})

@@ -43,6 +43,9 @@ func (n node) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeReque
 	if err != nil {
 		return nil, err
 	}
+	if err := n.use(r.VolumeId, r.TargetPath, r.VolumeCapability.GetAccessMode().GetMode()); err != nil {
+		return nil, err
+	}
 	if done, err := holds(r.TargetPath, device); err != nil || done {
 		return &csi.NodePublishVolumeResponse{}, err
 	}
@@ -104,7 +107,7 @@ func (n node) size(id string) (int64, error) {
 }
 
 // NodeUnpublishVolume unmounts a volume, if it is mounted.
-func (node) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+func (n node) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	for {
 		err := unix.Unmount(r.TargetPath, unix.UMOUNT_NOFOLLOW)
 		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
@@ -114,7 +117,10 @@ func (node) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeReq
 			return nil, fmt.Errorf("unmount %s: %w", r.TargetPath, err)
 		}
 	}
-	return &csi.NodeUnpublishVolumeResponse{}, remove(r.TargetPath)
+	if err := remove(r.TargetPath); err != nil {
+		return nil, err
+	}
+	return &csi.NodeUnpublishVolumeResponse{}, n.leave(r.VolumeId, r.TargetPath)
 }
 
 // NodeExpandVolume has the file system of a volume take its new size.
