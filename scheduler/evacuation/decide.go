@@ -42,12 +42,32 @@ func Decide(o Observed) scheduler.Plan {
 	if slices.ContainsFunc(o.Migrations, func(m *vmi.VirtualMachineInstanceMigration) bool { return !m.Status.Phase.Final() }) {
 		return scheduler.Plan{}
 	}
+	last := newest(o.Migrations)
+	if last != nil && last.Status.Phase == vmi.MigrationPhaseSucceeded && !hasMoved(v, last) {
+		return scheduler.Plan{} // the cache has the VMI as it was before
+	}
 	alive := slices.DeleteFunc(slices.Clone(o.Pods), launched.Ended)
 	if len(alive) > 1 {
 		return scheduler.Plan{}
 	}
-	m := migration(v, o.Migrations)
-	return scheduler.Plan{Actions: []scheduler.Action{scheduler.CreateMigration{Migration: m}}}
+	return scheduler.Plan{Actions: []scheduler.Action{scheduler.CreateMigration{Migration: migration(v, last)}}}
+}
+
+// newest is the last of the migrations that was made. Nil: there are none.
+func newest(all []*vmi.VirtualMachineInstanceMigration) *vmi.VirtualMachineInstanceMigration {
+	if len(all) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(all, func(a, b *vmi.VirtualMachineInstanceMigration) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
+	})
+}
+
+// hasMoved says that the VMI is as the migration, which has succeeded, has left it, or that
+// the migration moved an earlier VMI of its name.
+func hasMoved(v *vmi.VirtualMachineInstance, m *vmi.VirtualMachineInstanceMigration) bool {
+	s := v.Status.MigrationState
+	return s != nil && s.MigrationUID == m.UID && s.Completed || m.CreationTimestamp.Before(&v.CreationTimestamp)
 }
 
 // leaves says that the VMI has to leave the node that it is on.
@@ -68,13 +88,10 @@ func (o Observed) movable() bool {
 	return s == vmi.EvictionLiveMigrate || s == vmi.EvictionLiveMigrateIfPossible
 }
 
-// migration moves the VMI from its node. It is the next after those that there are.
-func migration(v *vmi.VirtualMachineInstance, before []*vmi.VirtualMachineInstanceMigration) *vmi.VirtualMachineInstanceMigration {
+// migration moves the VMI from its node. It is the next after the last, which may be nil.
+func migration(v *vmi.VirtualMachineInstance, last *vmi.VirtualMachineInstanceMigration) *vmi.VirtualMachineInstanceMigration {
 	unique := string(v.UID)
-	if len(before) > 0 {
-		last := slices.MaxFunc(before, func(a, b *vmi.VirtualMachineInstanceMigration) int {
-			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
-		})
+	if last != nil {
 		unique += "/" + string(last.UID)
 	}
 	sum := sha256.Sum256([]byte(unique))

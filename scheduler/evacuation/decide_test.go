@@ -78,17 +78,25 @@ func TestAVMIThatHasToLeaveIsMigrated(t *testing.T) {
 		"one of which the cluster says so": {func(o *evacuation.Observed) {
 			o.VMI.Spec.EvictionStrategy, o.Profile = nil, defaults.Profile{EvictionStrategy: vmi.EvictionLiveMigrate}
 		}, true},
-		"one of which nothing says so":        {func(o *evacuation.Observed) { o.VMI.Spec.EvictionStrategy = nil }, false},
-		"one that cannot move":                {movable(corev1.ConditionFalse), false},
-		"one of which that is not known":      {func(o *evacuation.Observed) { o.VMI.Status.Conditions = nil }, false},
-		"one that has ended":                  {func(o *evacuation.Observed) { o.VMI.Status.Phase = vmi.PhaseFailed }, false},
-		"one that does not run yet":           {func(o *evacuation.Observed) { o.VMI.Status.Phase = vmi.PhaseScheduled }, false},
-		"one that is deleted":                 {func(o *evacuation.Observed) { o.VMI.DeletionTimestamp = new(metav1.Now()) }, false},
-		"one that moves":                      {migrations(migration("a", 0, vmi.MigrationPhaseRunning)), false},
-		"one that waits to":                   {migrations(migration("a", 0, vmi.MigrationPhasePending)), false},
-		"one whose migration is new":          {migrations(migration("a", 0, vmi.MigrationPhaseUnset)), false},
-		"one that has failed to":              {migrations(migration("a", 0, vmi.MigrationPhaseFailed)), true},
-		"one that has moved":                  {migrations(migration("a", 0, vmi.MigrationPhaseSucceeded)), true},
+		"one of which nothing says so":           {func(o *evacuation.Observed) { o.VMI.Spec.EvictionStrategy = nil }, false},
+		"one that cannot move":                   {movable(corev1.ConditionFalse), false},
+		"one of which that is not known":         {func(o *evacuation.Observed) { o.VMI.Status.Conditions = nil }, false},
+		"one that has ended":                     {func(o *evacuation.Observed) { o.VMI.Status.Phase = vmi.PhaseFailed }, false},
+		"one that does not run yet":              {func(o *evacuation.Observed) { o.VMI.Status.Phase = vmi.PhaseScheduled }, false},
+		"one that is deleted":                    {func(o *evacuation.Observed) { o.VMI.DeletionTimestamp = new(metav1.Now()) }, false},
+		"one that moves":                         {migrations(migration("a", 0, vmi.MigrationPhaseRunning)), false},
+		"one that waits to":                      {migrations(migration("a", 0, vmi.MigrationPhasePending)), false},
+		"one whose migration is new":             {migrations(migration("a", 0, vmi.MigrationPhaseUnset)), false},
+		"one that has failed to":                 {migrations(migration("a", 0, vmi.MigrationPhaseFailed)), true},
+		"one that has moved, as is not seen yet": {migrations(migration("a", 0, vmi.MigrationPhaseSucceeded)), false},
+		"one that has moved": {func(o *evacuation.Observed) {
+			migrations(migration("a", 0, vmi.MigrationPhaseSucceeded))(o)
+			o.VMI.Status.MigrationState = &vmi.MigrationState{MigrationUID: "a", Completed: true}
+		}, true},
+		"one that is newer than its name's last migration": {func(o *evacuation.Observed) {
+			migrations(migration("a", time.Hour, vmi.MigrationPhaseSucceeded))(o)
+			o.VMI.CreationTimestamp = metav1.NewTime(time.Unix(1_700_000_000, 0))
+		}, true},
 		"one whose last target still runs":    {func(o *evacuation.Observed) { o.Pods = append(o.Pods, pod(corev1.PodRunning)) }, false},
 		"one whose last target has ended":     {func(o *evacuation.Observed) { o.Pods = append(o.Pods, pod(corev1.PodFailed), pod(corev1.PodSucceeded)) }, true},
 		"one that the cluster's taint is for": {func(o *evacuation.Observed) { tainted("a/b", corev1.TaintEffectNoSchedule)(o); o.Drain = "a/b" }, true},
