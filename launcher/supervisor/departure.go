@@ -193,7 +193,10 @@ func (s *Supervisor) departingDisks(ctx context.Context, now *libvirtxml.Domain)
 	defer cancel()
 	var all []protocol.MigrationDisk
 	for _, d := range disks {
-		a := attachments[d.Name]
+		a, ok := attachments[d.Name]
+		if !ok {
+			return nil, transport.Refusal(protocol.ReasonUnavailable, "how the disk of volume %s was made is not known to a launcher that was started again", d.Name)
+		}
 		m := protocol.MigrationDisk{Name: d.Name, Target: d.Target, SizeBytes: d.SizeBytes, Copied: a.Ephemeral() && !readOnly[d.Target]}
 		backing, err := s.backing(ctx, a)
 		if err != nil {

@@ -427,8 +427,15 @@ func TestALauncherThatIsStartedAgainKnowsItsMigration(t *testing.T) {
 	from.answers()
 	require.Equal(t, 1, strings.Count(from.console.String(), "test guest is up"), "it did not boot again")
 
+	// It does not know what of the disks would have to be copied.
+	err = from.client.Call(t.Context(), protocol.CallMigrationBegin, protocol.MigrationBegin{UID: "none"}, nil)
+	require.Equal(t, protocol.ReasonUnavailable, reason(t, err))
+	require.ErrorContains(t, err, "volume root")
+
 	// At the target, too, when the guest runs there.
-	m.uid = "two"
+	other := newPod(t, bootable())
+	other.run()
+	m.from, m.uid = other, "two"
 	require.NoError(t, to.client.Put(t.Context(), protocol.Desired{Instance: instance(), Role: vmi.RoleTarget}))
 	next, err := m.finish(m.perform(), true)
 	require.NoError(t, err)
