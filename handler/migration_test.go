@@ -104,7 +104,7 @@ func TestAMigrationThatFailedIsReportedInOneWriteAndTheGuestRunsOn(t *testing.T)
 		"as the launcher says":            {stays, Move{UID: "m1"}, false, "Stalled: nothing was sent for 150 s"},
 		"as the handler knows":            {stays, Move{UID: "m1", Finding: changed}, false, "ContainerDiskChanged: the disk is another"},
 		"of another migration":            {stays, Move{UID: "m0", Finding: changed}, false, "Stalled: nothing was sent for 150 s"},
-		"and nobody says why":             {silent, Move{}, false, "the launcher does not say why"},
+		"and neither says why":            {silent, Move{}, false, "the launcher does not say why"},
 		"before it began":                 {at(""), Move{UID: "m1", Finding: changed}, false, "ContainerDiskChanged: the disk is another"},
 		"not yet: the launcher is to end": {at(protocol.MigrationBegins), Move{UID: "m1", Finding: changed}, false, ""},
 		"not: it may have moved":          {at(protocol.MigrationSent), Move{UID: "m1", Finding: changed}, false, ""},

@@ -22,11 +22,11 @@ const (
 	StepPerform Step = "perform"
 	// StepFinish asks the launcher of the target for the outcome.
 	StepFinish Step = "finish"
-	// StepConfirm tells the own launcher the outcome.
+	// StepConfirm sends the own launcher the outcome.
 	StepConfirm Step = "confirm"
 	// StepAbort ends the sending.
 	StepAbort Step = "abort"
-	// StepDismiss tells the launcher of the target that the guest does not come.
+	// StepDismiss has the launcher of the target wait for the guest no more.
 	StepDismiss Step = "dismiss"
 	// StepDone is none: the migration has ended for the source.
 	StepDone Step = "done"
@@ -43,8 +43,8 @@ type Moving struct {
 	Begun, Prepared, Performed bool
 	// GivenUp says that the migration is to end: it was aborted, or a step has failed for good.
 	GivenUp bool
-	// Asked says that the target was asked for something, and Dismissed that it was told that
-	// the guest does not come, or does not answer to that.
+	// Asked says that the target was asked for something, and Dismissed that it waits for the
+	// guest no more, or does not answer to that.
 	Asked, Dismissed bool
 	// Moved is whether the guest runs at the target. Nil: that is not known. Only the target,
 	// or virt-controller, says so.
@@ -138,7 +138,7 @@ func stageOf(s *protocol.State, uid types.UID) protocol.MigrationStage {
 
 // Retryable says that a step that was refused for the reason may succeed when it is repeated.
 // A target whose handler was restarted knows nothing of a migration until virt-controller has
-// told it.
+// repeated its call.
 func (s Step) Retryable(f vmi.Finding) bool {
 	switch f.Reason {
 	case protocol.ReasonUnavailable, protocol.ReasonBusy, protocol.ReasonNotFound, protocol.ReasonStale:

@@ -53,7 +53,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := controller.New(controller.Config{Node: *name, Client: instances, Events: kube, KubeletPods: *pods, Certificate: cert, Settings: s.Settings, Metrics: s.Metrics, Logger: s.Log})
+	c, err := controller.New(controller.Config{Node: *name, Client: instances, Events: kube, KubeletPods: *pods, Certificate: cert,
+		Settings: s.Settings, Metrics: s.Metrics, Logger: s.Log})
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 
 const (
 	// acceptTimeout is how long a launcher may take until it waits for its guest, before the
-	// caller is told why it does not. virt-controller asks again.
+	// caller gets the reason why it does not. virt-controller asks again.
 	acceptTimeout = 20 * time.Second
 	// acceptPeriod is the time between two looks whether it does.
 	acceptPeriod = 50 * time.Millisecond
@@ -27,8 +27,8 @@ const (
 	mostAccepted = 64
 )
 
-// migrations are those that the handler takes part in. It is lost with the process: the next
-// one is told again. The zero value is ready to use.
+// migrations are those that the handler takes part in. It is lost with the process:
+// virt-controller repeats its calls to the next one. The zero value is ready to use.
 type migrations struct {
 	mu       sync.Mutex
 	accepted map[types.UID]acceptance // by the migration
@@ -339,7 +339,7 @@ func (c *Controller) abort(ctx context.Context, of protocol.Target, options json
 		return nil, ErrNotHere
 	}
 	if r := c.migrations.of(s.podUID); r != nil && r.uid == m.UID {
-		r.giveUp(vmi.Finding{Message: "Live migration has been aborted"})
+		r.cease(vmi.Finding{Message: "Live migration has been aborted"})
 	}
 	if s.stage(v.Status.MigrationState) == "" {
 		return s, nil

@@ -244,7 +244,7 @@ func TestAttackNoByteGoesToOrComesFromAnotherHandler(t *testing.T) {
 	require.ErrorAs(t, err, &r)
 	require.Equal(t, protocol.ReasonInvalid, r.Reason)
 
-	// The source sends nothing to a target that has another certificate than it was told.
+	// The source sends nothing to a target that has another certificate than virt-controller says.
 	require.NoError(t, m.startWith(func(s *protocol.MigrationStart) { s.Certificate = foreign.Hash }))
 	time.Sleep(300 * time.Millisecond)
 	require.Zero(t, m.taken.Load())

@@ -27,12 +27,12 @@ const (
 	// prepareTimeout is how long it may take until the guest can be sent.
 	prepareTimeout = time.Minute
 	// finishTimeout is how long one question for the outcome may take, dismissTimeout one
-	// attempt to tell the target that the guest does not come, and openTimeout the opening of
+	// attempt to have the target wait no more, and openTimeout the opening of
 	// a stream there.
 	finishTimeout  = 15 * time.Second
 	dismissTimeout = 3 * time.Second
 	openTimeout    = 15 * time.Second
-	// mostDismissals is how often that is tried: a target that is not told ends by itself.
+	// mostDismissals is how often that is tried: a target that waits for long ends by itself.
 	mostDismissals = 3
 	// firstPause and lastPause are the times between two attempts of a step.
 	firstPause = 20 * time.Millisecond
@@ -95,8 +95,8 @@ func (r *runner) restart(start protocol.MigrationStart) {
 	}
 }
 
-// giveUp notes why the migration is to end. The first cause counts.
-func (r *runner) giveUp(f vmi.Finding) {
+// cease notes why the migration is to end. The first cause counts.
+func (r *runner) cease(f vmi.Finding) {
 	f = protocol.SanitizeFinding(f)
 	r.mu.Lock()
 	if r.finding == nil {
@@ -249,9 +249,9 @@ func (r *runner) judged(step handler.Step, err error) error {
 	f, refused := refusalOf(err)
 	switch {
 	case refused && !step.Retryable(f):
-		r.giveUp(f)
+		r.cease(f)
 	case time.Since(r.began) > prepareTimeout && step != handler.StepPerform:
-		r.giveUp(vmi.Finding{Reason: handler.ReasonPrepareTimeout, Message: fmt.Sprintf("the migration could not begin within %s: %v", prepareTimeout, err)})
+		r.cease(vmi.Finding{Reason: handler.ReasonPrepareTimeout, Message: fmt.Sprintf("the migration could not begin within %s: %v", prepareTimeout, err)})
 	}
 	return err
 }
@@ -347,7 +347,7 @@ func (r *runner) finish(ctx context.Context) error {
 		return nil
 	}
 	if f, _ := refusalOf(err); f.Reason == protocol.ReasonNotMoved {
-		r.giveUp(f)
+		r.cease(f)
 		r.known.Moved = new(false)
 		return nil
 	}

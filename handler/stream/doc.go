@@ -29,8 +29,8 @@
 //	GET  .../streams/migration-memory?pod=<uid>&migration=<uid>    and migration-disks
 //
 // It shows no token but its own certificate, and accepts no certificate but that of the other
-// one. virt-controller tells both the hashes. The server admits nothing else of a handler, and
-// nobody without the certificate that was accepted for this migration, VMI and pod.
+// one. virt-controller sends both the hashes. The server admits nothing else of a handler, and
+// no caller without the certificate that was accepted for this migration, VMI and pod.
 //
 // The package is an edge: it touches TCP sockets, and asks the API server who calls. What
 // a stream or call is it does not know: the Server has [Guests] for that.

@@ -64,8 +64,8 @@ func TestAttackNoOtherHandlerPodOrMigrationIsAdmitted(t *testing.T) {
 	peer, err := r.dialer.Handler(t.Context(), "n1")
 	require.NoError(t, err)
 	own, stranger := source.Client(peer), foreign.Client(peer)
-	var nobody Certificate // that shows none
-	stolen := source       // without its key
+	var none Certificate // that shows none
+	stolen := source     // without its key
 	stolen.tls.PrivateKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	two := source
@@ -80,7 +80,7 @@ func TestAttackNoOtherHandlerPodOrMigrationIsAdmitted(t *testing.T) {
 		path   protocol.Path
 	}{
 		"another certificate":              {stranger, prepare},
-		"no certificate":                   {nobody.Client(peer), prepare},
+		"no certificate":                   {none.Client(peer), prepare},
 		"the certificate without its key":  {stolen.Client(peer), prepare},
 		"several certificates":             {two.Client(peer), prepare},
 		"a stream by another certificate":  {stranger, memory},
