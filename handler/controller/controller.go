@@ -227,6 +227,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !c.caches.Wait(ctx) {
 		return nil // ctx has ended
 	}
+	c.guard.doubt() // a VMI may have moved before it was listed, and after the guard has looked
 	c.synced.Store(true)
 	c.loop.Run(ctx)
 	c.migrations.close()
@@ -402,12 +403,12 @@ func (c *Controller) disconnect(key string, s *session) {
 	c.mu.Lock()
 	delete(c.sessions, sessionKey{key, s.podUID})
 	c.mu.Unlock()
-	if state := s.observe().State; state != nil && state.Phase == protocol.Ended {
+	state := s.observe().State
+	if state != nil && state.Phase == protocol.Ended {
 		c.holders.drop(s.podUID)
 	}
-	runs := c.migrations.forget(s.podUID)
-	if s.isSent() && !runs {
-		c.guard.doubt() // whether the guest has moved, of which nobody tells the launcher
+	if runs := c.migrations.forget(s.podUID); !runs && (state == nil || s.isSent()) {
+		c.guard.doubt() // whether the guest has moved, which the launcher does not find out
 	}
 	s.end()
 }
