@@ -112,8 +112,6 @@ const (
 	// ReasonMigrationOutcomeUnknown: everything of the guest is at the target of its migration,
 	// which does not answer. It is the reason of the condition Paused.
 	ReasonMigrationOutcomeUnknown = "MigrationOutcomeUnknown"
-	// ReasonPrepareTimeout: a migration could not begin in time.
-	ReasonPrepareTimeout = "PrepareTimeout"
 	// ReasonRebootsAgain: the guest reboots again and again.
 	ReasonRebootsAgain = "RebootsAgainAndAgain"
 )

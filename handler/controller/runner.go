@@ -39,6 +39,9 @@ const (
 	lastPause  = 2 * time.Second
 )
 
+// reasonPrepareTimeout is the reason of a migration that could not begin in time.
+const reasonPrepareTimeout = "PrepareTimeout"
+
 // runner carries out one migration from the node, or goes on with it after a restart. What it
 // does next is [handler.Next].
 type runner struct {
@@ -251,7 +254,7 @@ func (r *runner) judged(step handler.Step, err error) error {
 	case refused && !step.Retryable(f):
 		r.cease(f)
 	case time.Since(r.began) > prepareTimeout && step != handler.StepPerform:
-		r.cease(vmi.Finding{Reason: handler.ReasonPrepareTimeout, Message: fmt.Sprintf("the migration could not begin within %s: %v", prepareTimeout, err)})
+		r.cease(vmi.Finding{Reason: reasonPrepareTimeout, Message: fmt.Sprintf("the migration could not begin within %s: %v", prepareTimeout, err)})
 	}
 	return err
 }
