@@ -128,6 +128,8 @@ type StartMigration struct {
 	// Pod is the UID of the target.
 	Pod      types.UID
 	Settings protocol.MigrationSettings
+	// Over says that the guest will never run at the target.
+	Over bool
 }
 
 // AbortMigration has the handler of the source end the migration of the VMI that is the

@@ -81,6 +81,9 @@ func (a AcceptMigration) String() string {
 }
 
 func (a StartMigration) String() string {
+	if a.Over {
+		return fmt.Sprintf("have the handler of the source go on with VMI %s, which will never run in pod %s", a.Instance.Name, a.Pod)
+	}
 	return fmt.Sprintf("have the handler of the source begin the migration of VMI %s to pod %s", a.Instance.Name, a.Pod)
 }
 

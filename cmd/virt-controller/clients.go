@@ -31,6 +31,8 @@ type clients struct {
 	verbKube kubernetes.Interface
 	// guests reach the launchers, for the loops and the verbs.
 	guests guest.Guests
+	// handlers reach the handlers of nodes, which move VMIs.
+	handlers handlers
 	// lease renews the lease of the leader.
 	lease kubernetes.Interface
 }
@@ -60,17 +62,18 @@ func newClients(s *ops.Setup, namespace string) (c clients, err error) {
 	if c.verbKube, err = kubernetes.NewForConfig(ops.Binary(s.Urgent)); err != nil {
 		return c, err
 	}
-	c.guests = reach(s, c.verbKube.CoreV1(), namespace)
+	dialer := reach(s, c.verbKube.CoreV1(), namespace)
+	c.guests, c.handlers = guest.Guests{Nodes: dialer}, handlers{dialer}
 	c.lease, err = kubernetes.NewForConfig(ops.Binary(s.Urgent))
 	return c, err
 }
 
-// reach is the way to the launchers of VMIs, for the loops and the verbs. The pod says in its
-// environment who it is: the tokens for the handlers are bound to it.
-func reach(s *ops.Setup, core corev1.CoreV1Interface, namespace string) guest.Guests {
+// reach is the way to the handlers and to the launchers of VMIs, for the loops and the verbs.
+// The pod says in its environment who it is: the tokens for the handlers are bound to it.
+func reach(s *ops.Setup, core corev1.CoreV1Interface, namespace string) *stream.Dialer {
 	tokens := &stream.Tokens{Accounts: core.ServiceAccounts(namespace), Account: "virt-controller",
 		PodName: os.Getenv("POD_NAME"), PodUID: types.UID(os.Getenv("POD_UID"))}
-	return guest.Guests{Nodes: stream.NewDialer(stream.DialerConfig{
+	return stream.NewDialer(stream.DialerConfig{
 		Nodes: core.Nodes(), Handlers: core.Pods(namespace), Token: tokens.Token, Refused: tokens.Forget, Logger: s.Log,
-	})}
+	})
 }

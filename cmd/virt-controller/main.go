@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string) error {
 	l := leader.New(leader.Config{
 		Launcher: pod.Launcher{Image: *image, FullImage: *full, AllowEmulation: *emulate}, ContainerDisks: *disks, Version: api.kube.Discovery(), Logger: s.Log,
 		Make: func(p pod.Launcher) (*controller.Controller, error) {
-			return controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Dynamic: api.dynamic, Guests: api.guests, Launcher: p, Home: *namespace,
+			return controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Dynamic: api.dynamic, Guests: api.guests, Handlers: api.handlers, Launcher: p, Home: *namespace,
 				Settings: s.Settings, Guarded: func() bool { return serving.Guarded() }, Metrics: s.Metrics, Logger: s.Log})
 		},
 		Lease: controller.Lease{Kube: api.lease, Namespace: *namespace, Name: "virt-controller", Identity: hostname(), Metrics: s.Metrics},

@@ -151,9 +151,15 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 		log.Info("emit event", "vmi", reconcile.Key(a.Instance), "reason", a.Reason, "message", a.Message)
 		e.events.Emit(ctx, a.Instance, reconcile.Event{Warning: a.Warning, Finding: a.Finding})
 		return o, nil
-	case scheduler.AcceptMigration, scheduler.StartMigration, scheduler.AbortMigration:
-		log.Debug("call the handler of a node", "call", a)
-		return o, e.call(ctx, o, a)
+	case scheduler.AcceptMigration:
+		log.Debug("call the handler of the target", "call", a)
+		return o, e.call(func(c *migrationCalls) { c.accept(ctx, o, a) })
+	case scheduler.StartMigration:
+		log.Debug("call the handler of the source", "call", a)
+		return o, e.call(func(c *migrationCalls) { c.start(ctx, o, a) })
+	case scheduler.AbortMigration:
+		log.Debug("call the handler of the source", "call", a)
+		return o, e.call(func(c *migrationCalls) { c.abort(ctx, o, a) })
 	case scheduler.CreateDataVolume:
 		log.Info("create DataVolume", "name", a.DataVolume.GetName())
 		return o, e.dataVolumes.create(ctx, o, a.DataVolume)
@@ -180,18 +186,11 @@ func (e *executor[T, L]) removeFinalizer(ctx context.Context, o T, finalizer str
 }
 
 // call begins a call to the handler of a node.
-func (e *executor[T, L]) call(ctx context.Context, o T, a scheduler.Action) error {
+func (e *executor[T, L]) call(begin func(*migrationCalls)) error {
 	if e.calls == nil {
 		return errNoHandlers
 	}
-	switch a := a.(type) {
-	case scheduler.AcceptMigration:
-		e.calls.accept(ctx, o, a)
-	case scheduler.StartMigration:
-		e.calls.start(ctx, o, a)
-	case scheduler.AbortMigration:
-		e.calls.abort(ctx, o, a)
-	}
+	begin(e.calls)
 	return nil
 }
 

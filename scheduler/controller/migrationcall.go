@@ -127,8 +127,16 @@ func (c *migrationCalls) accept(ctx context.Context, o vmi.Object, a scheduler.A
 
 // start has the handler of the source begin the migration o, or go on with it.
 func (c *migrationCalls) start(ctx context.Context, o vmi.Object, a scheduler.StartMigration) {
+	to := a.Instance.Status.MigrationState.TargetNode
+	if a.Over { // the handler of the target is not needed, and its node may be gone
+		c.ask(ctx, o, func(k *migration.Calls) *migration.Asked { return &k.Over }, moveTime, func(ctx context.Context) error {
+			return c.handlers.Call(ctx, a.Instance, "", protocol.CallMigrationStart, protocol.MigrationStart{
+				UID: o.GetUID(), Node: to, Pod: a.Pod, Settings: a.Settings, Over: true,
+			})
+		})
+		return
+	}
 	c.ask(ctx, o, func(k *migration.Calls) *migration.Asked { return &k.Start }, moveTime, func(ctx context.Context) error {
-		to := a.Instance.Status.MigrationState.TargetNode
 		certificate, address, err := c.handlers.Handler(ctx, to)
 		if err != nil {
 			return err

@@ -180,7 +180,11 @@ func brief(p scheduler.Plan) string {
 		case scheduler.AcceptMigration:
 			out = append(out, "accept "+string(a.Pod))
 		case scheduler.StartMigration:
-			out = append(out, "start "+string(a.Pod))
+			if a.Over {
+				out = append(out, "over "+string(a.Pod))
+			} else {
+				out = append(out, "start "+string(a.Pod))
+			}
 		case scheduler.AbortMigration:
 			out = append(out, "abort")
 		default:
@@ -336,18 +340,26 @@ func TestDecide(t *testing.T) {
 		"everything is at the target already": {with(observed(move("Running", deleted), running(begun, aborting), launcher(), target(runs)), func(o *migration.Observed) {
 			o.Migration.Status.Conditions, o.Calls.Abort, o.Calls.Accept = abortRequested, refused(time.Second, "Conflict"), asked(time.Second)
 		}), "start p2", time.Second},
-		"nothing was sent for a minute":              {observed(move("PreparingTarget", waits), running(given), launcher(), target(runs)), "abort", 0},
-		"nothing was sent, and the abort has failed": {with(observed(move("PreparingTarget", waits), running(given), launcher(), target(runs)), func(o *migration.Observed) { o.Calls.Abort = refused(time.Second, "Unavailable") }), "accept p2", time.Second},
-		"nothing was sent, and the handler aborts":   {with(observed(move("PreparingTarget", waits), running(given), launcher(), target(runs)), func(o *migration.Observed) { o.Calls.Abort = asked(6 * time.Second) }), "vmi m1 failed, vmi:FailedMigration, delete p2, " + failed, 0},
-		"the target is gone":                         {observed(move("Running"), running(begun), launcher()), "abort", 0},
-		"the target has ended":                       {observed(move("Running"), running(begun), launcher(), target(ends(137))), "abort", 2 * time.Second},
-		"the target has ended for 5 s": {with(observed(move("Running"), running(begun), launcher(), target(ends(137))), func(o *migration.Observed) { o.Calls.Abort = refused(5*time.Second, "Conflict") }),
-			"vmi m1 failed, vmi:FailedMigration, " + failed, 0},
+		"nothing was sent for a minute":               {observed(move("PreparingTarget", waits), running(given), launcher(), target(runs)), "abort", 0},
+		"nothing was sent, and the abort has failed":  {with(observed(move("PreparingTarget", waits), running(given), launcher(), target(runs)), func(o *migration.Observed) { o.Calls.Abort = refused(time.Second, "Unavailable") }), "accept p2", time.Second},
+		"nothing was sent, and the handler aborts":    {with(observed(move("PreparingTarget", waits), running(given), launcher(), target(runs)), func(o *migration.Observed) { o.Calls.Abort = asked(6 * time.Second) }), "vmi m1 failed, vmi:FailedMigration, delete p2, " + failed, 0},
+		"the target is gone":                          {observed(move("Running"), running(begun), launcher()), "abort", 0},
+		"the target has ended":                        {observed(move("Running"), running(begun), launcher(), target(ends(137))), "abort, over p2", 2 * time.Second},
+		"the target has ended before memory was sent": {observed(move("PreparingTarget"), running(given), launcher(), target(ends(137))), "abort", 0},
+		"the handler is asked to go on": {with(observed(move("Running"), running(begun), launcher(), target(ends(137))), func(o *migration.Observed) {
+			o.Calls.Abort.Now, o.Calls.Over.Now = true, true
+		}), "", 0},
+		"the handler does not answer": {with(observed(move("Running"), running(begun), launcher(), target(ends(137))), func(o *migration.Observed) {
+			o.Calls.Abort.Now, o.Calls.Over = true, refused(time.Hour, "Unavailable")
+		}), "over p2", 2 * time.Second},
+		"the handler goes on and reports nothing": {with(observed(move("Running"), running(begun), launcher(), target(ends(137))), func(o *migration.Observed) {
+			o.Calls.Abort, o.Calls.Over = refused(time.Second, "Conflict"), asked(5*time.Second)
+		}), "vmi m1 failed, vmi:FailedMigration, " + failed, 0},
 		"the target's node is gone": {with(observed(move("Running"), running(begun), launcher(), target(runs)), func(o *migration.Observed) {
-			o.TargetFenced, o.Calls.Abort = true, refused(5*time.Second, "Conflict")
+			o.TargetFenced, o.Calls.Abort, o.Calls.Over = true, refused(time.Second, "Conflict"), asked(5*time.Second)
 		}), "vmi m1 failed, vmi:FailedMigration, delete p2, " + failed, 0},
-		"the guest has powered off at the target": {with(observed(move("Running"), running(begun), launcher(), target(ends(0))), func(o *migration.Observed) { o.Calls.Abort = refused(5*time.Second, "Conflict") }),
-			"abort", 2 * time.Second},
+		"the guest has powered off at the target": {with(observed(move("Running"), running(begun), launcher(), target(ends(0))), func(o *migration.Observed) { o.Calls.Abort = refused(time.Second, "Conflict") }),
+			"", time.Second},
 		"the VMI has failed":       {observed(move("Running"), running(begun, func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.PhaseFailed }), launcher(ends(1)), target(runs)), "delete p2, " + failed, 0},
 		"the VMI has failed there": {observed(move("Running"), running(begun, func(v *vmi.VirtualMachineInstance) { v.Status.Phase, v.Status.NodeName = vmi.PhaseFailed, "node2" }), launcher(ends(0)), target(runs)), failed, 0},
 

@@ -104,13 +104,13 @@ func (a Asked) rests(now time.Time) time.Duration {
 }
 
 // stop has the handler of the source end the migration, which writes why it has failed. That
-// is written here if the handler knows of no migration, or does not report its end; and if
-// the target is over for a while, from which the handler of the source learns so.
+// is written here if the handler knows of no migration, or does not report its end. Once
+// memory was sent, it goes on with its guest if it is asked to since the target is over.
 func stop(o Observed, why string) scheduler.Plan {
 	byUser := o.Migration.DeletionTimestamp != nil
 	abort := o.Calls.Abort
 	begun := state(o).StartTimestamp != nil
-	if (abort.done() || abort.unknown()) && !begun && !o.Now.Before(abort.At.Add(reportTime)) || isOver(o) {
+	if (abort.done() || abort.unknown()) && !begun && !o.Now.Before(abort.At.Add(reportTime)) || begun && isOver(o) {
 		return writeFailure(o, why)
 	}
 	var p scheduler.Plan
@@ -131,20 +131,20 @@ func stop(o Observed, why string) scheduler.Plan {
 		p.Actions = append(p.Actions, calls...)
 		p.Recheck = soonest(p.Recheck, again)
 	}
-	if over(o) && p.Recheck == 0 {
-		p.Recheck = retryTime
+	if begun && over(o) && !poweredOff(o) && !o.Calls.Over.Now {
+		left := o.Calls.Over.rests(o.Now)
+		if left <= 0 {
+			p.Actions = append(p.Actions, scheduler.StartMigration{Instance: o.VMI, Pod: o.Target.UID, Settings: wire(state(o).MigrationConfiguration), Over: true})
+		}
+		p.Recheck = soonest(p.Recheck, min(max(left, retryTime), reportTime))
 	}
 	return p
 }
 
-// isOver says that the target has been over for so long that the handler of the source would
-// have reported the end of the migration, and that no guest has powered off there.
+// isOver says that the handler of the source knows that the target is over, and has had the
+// time to report the end of the migration.
 func isOver(o Observed) bool {
-	if !over(o) || poweredOff(o) {
-		return false
-	}
-	// From the first call on: the clock of the node may be another one.
-	return !o.Calls.Abort.Since.IsZero() && !o.Now.Before(o.Calls.Abort.Since.Add(reportTime))
+	return over(o) && !poweredOff(o) && o.Calls.Over.done() && !o.Now.Before(o.Calls.Over.At.Add(reportTime))
 }
 
 // poweredOff says that the guest has moved to the target and has powered off there, which

@@ -85,7 +85,8 @@ func take[T any](to, from *T) {
 
 // Calls are the calls of a migration to the handlers of its nodes.
 type Calls struct {
-	Accept, Start, Abort Asked
+	// Over is the start that says that the target is over.
+	Accept, Start, Over, Abort Asked
 }
 
 // Asked is what is known of a call that is repeated. The zero value was never made.
