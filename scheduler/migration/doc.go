@@ -1,5 +1,5 @@
-// Package migration decides what is to be done for a VirtualMachineInstanceMigration: when it
-// begins, what the handlers of both nodes are asked to do, and how it ends.
+// Package migration decides what is to be done for a VirtualMachineInstanceMigration. It says
+// when it begins, what the handlers of both nodes are asked to do, and how it ends.
 //
 // [Decide] is a function of what was observed. [Eligible] says whether only the queue keeps a
 // migration from its beginning. [MayBegin] is the queue. It gives the places to all migrations
