@@ -122,7 +122,7 @@ func observeInstance(ctx context.Context, c *Controller, v *vmi.VirtualMachineIn
 	return func(v *vmi.VirtualMachineInstance, refusal *vmi.Finding) scheduler.Plan {
 		now := o
 		now.VMI, now.Refusal = v, refusal
-		return instance.Decide(now)
+		return c.evacuate(v, o, instance.Decide(now))
 	}, nil
 }
 

@@ -88,6 +88,9 @@ func watchForMigrations(c *Controller, l *migrationLoop) error {
 			}
 			return append(m.of(reconcile.KeyIn(o.Namespace, o.Spec.VMIName)), c.nextMigrations()...)
 		}, func(old, now *vmi.VirtualMachineInstanceMigration) bool { return old.Status.Phase != now.Status.Phase }),
+		reconcile.Watch(l.cached, c.instances.loop, evacuatedBy, func(old, now *vmi.VirtualMachineInstanceMigration) bool {
+			return old.Status.Phase != now.Status.Phase
+		}),
 		reconcile.Watch(c.caches.instances, l.loop, c.seen(func(v *vmi.VirtualMachineInstance) []string { return m.of(reconcile.Key(v)) }), nil),
 		reconcile.Watch(c.caches.pods, l.loop, func(p *corev1.Pod) []string {
 			var keys []string
