@@ -50,7 +50,7 @@ func TestBindingTwiceChangesNothing(t *testing.T) {
 			launcher := launcherIn(t, fmt.Sprintf("/proc/self/fd/%d", pod.Fd()))
 			v := defaults.Instance(vmitest.New(binding), defaults.Profile{})
 			began := time.Now()
-			bind := bindNetwork(nil)
+			bind := (&binder{}).bind
 			first, err := bind(t.Context(), launcher, v)
 			require.NoError(t, err)
 			t.Logf("bound in %s", time.Since(began))
@@ -108,7 +108,7 @@ func TestBindingRefusesWhatIsNotThePodsNamespace(t *testing.T) {
 		"a folder that looks like nothing": os.TempDir(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := bindNetwork(nil)(t.Context(), launcherIn(t, file), defaults.Instance(vmitest.New(vmitest.WithMasquerade("default")), defaults.Profile{}))
+			_, err := (&binder{}).bind(t.Context(), launcherIn(t, file), defaults.Instance(vmitest.New(vmitest.WithMasquerade("default")), defaults.Profile{}))
 			require.Error(t, err)
 		})
 	}
@@ -119,7 +119,7 @@ func TestAttackByTheNetworkNamespaceOfAnotherPod(t *testing.T) {
 	pod, _ := networktest.Pod(t)
 	theirs, _ := networktest.Pod(t)
 	file := func(f *os.File) *control.Client { return launcherIn(t, fmt.Sprintf("/proc/self/fd/%d", f.Fd())) }
-	bind := bindNetwork(nil)
+	bind := (&binder{}).bind
 	victim := networktest.Instance(networktest.Masquerade)
 	victim.UID = "victim"
 	thief := networktest.Instance(networktest.Masquerade)

@@ -99,6 +99,7 @@ type Controller struct {
 	guard      *guard
 	holders    holders
 	migrations migrations
+	binder     *binder // nil: Config.Bind is another's
 	// open are the sessions and those that were ended and complete a task.
 	open sync.WaitGroup
 
@@ -114,8 +115,10 @@ func New(c Config) (*Controller, error) {
 	if err := reconcile.Missing("controller.Config", map[string]bool{"Node": c.Node == "", "Client": c.Client == nil, "Events": c.Events == nil}); err != nil {
 		return nil, err
 	}
+	var b *binder
 	if c.Bind == nil {
-		c.Bind = bindNetwork(c.Bindings)
+		b = &binder{bindings: c.Bindings}
+		c.Bind = b.bind
 	}
 	c.KubeletPods = cmp.Or(c.KubeletPods, "/var/lib/kubelet/pods")
 	c.Workers = cmp.Or(c.Workers, 16)
@@ -123,7 +126,7 @@ func New(c Config) (*Controller, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	k := &Controller{
-		config: c, log: c.Logger, sessions: map[sessionKey]*session{}, cancels: map[*session]context.CancelFunc{},
+		config: c, binder: b, log: c.Logger, sessions: map[sessionKey]*session{}, cancels: map[*session]context.CancelFunc{},
 		timing: timing{heartbeat: handler.HeartbeatPeriod, answer: handler.AnswerTimeout, now: time.Now},
 	}
 	k.guard = newGuard(k)

@@ -233,7 +233,7 @@ func (c *Controller) forward(ctx context.Context, of protocol.Target, call proto
 	if err := malformed(options, &m, func() bool { return m.UID != "" }); err != nil {
 		return nil, nil, err
 	}
-	_, s := c.handled(of)
+	v, s := c.handled(of)
 	if s == nil {
 		return nil, nil, ErrNotHere
 	}
@@ -245,7 +245,25 @@ func (c *Controller) forward(ctx context.Context, of protocol.Target, call proto
 		return s, nil, err
 	}
 	s.log.Info("called the launcher", "call", call, "migration", m.UID)
+	var end protocol.MigrationEnd
+	if call == protocol.CallMigrationFinish && json.Unmarshal(options, &end) == nil && end.Moved && c.binder != nil {
+		c.announce(context.WithoutCancel(ctx), s, v)
+	}
 	return s, &protocol.MigrationStep{UID: m.UID, Cookie: answer.Cookie}, nil
+}
+
+// announceTimeout is how long it may take to announce a guest.
+const announceTimeout = 10 * time.Second
+
+// announce makes known in the networks of the pod that the guest is there now.
+func (c *Controller) announce(ctx context.Context, s *session, v *vmi.VirtualMachineInstance) {
+	c.migrations.running.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, announceTimeout)
+		defer cancel()
+		if err := guarded(func() error { return c.binder.announce(ctx, s.client, v) }); err != nil {
+			s.log.Warn("announce a guest that has moved", "err", err)
+		}
+	})
 }
 
 // isAccepted says whether a migration was accepted for the launcher. An empty uid is any.
@@ -289,11 +307,11 @@ func (c *Controller) start(ctx context.Context, of protocol.Target, options json
 		return s, ErrStopping
 	}
 	of.UID, of.Pod = v.UID, s.podUID
-	return s, c.begin(ctx, of, s, m)
+	return s, c.begin(ctx, of, s, v, m)
 }
 
 // begin gives a start to the runner of the migration, or makes one.
-func (c *Controller) begin(ctx context.Context, of protocol.Target, s *session, start protocol.MigrationStart) error {
+func (c *Controller) begin(ctx context.Context, of protocol.Target, s *session, v *vmi.VirtualMachineInstance, start protocol.MigrationStart) error {
 	m := &c.migrations
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -308,6 +326,7 @@ func (c *Controller) begin(ctx context.Context, of protocol.Target, s *session, 
 		return errSettling
 	}
 	r := newRunner(c, of, s, start)
+	r.vmi = v
 	if before := m.runners[of.Pod]; before != nil && before.uid == start.UID {
 		r.finding = before.move().Finding // it had given up
 	}

@@ -48,6 +48,7 @@ type runner struct {
 	*Controller
 	uid    types.UID       // of the migration
 	of     protocol.Target // the launcher of the source
+	vmi    *vmi.VirtualMachineInstance
 	client *control.Client
 	log    *slog.Logger
 	cancel context.CancelFunc
@@ -68,6 +69,7 @@ type runner struct {
 	finished  protocol.MigrationStep
 	dismissed int
 	asked     time.Time // when the API server was asked last
+	left      bool      // the connections over the pod of the source were ended
 	streams   sync.WaitGroup
 }
 
@@ -378,7 +380,27 @@ func (r *runner) hasMoved(ctx context.Context) (bool, error) {
 	return !slices.ContainsFunc(l.Items, func(v vmi.VirtualMachineInstance) bool { return v.UID == r.of.UID }), nil
 }
 
+// leaveTimeout is how long it may take to end the connections over the pod of the source.
+const leaveTimeout = 5 * time.Second
+
+// leave ends the connections over the pod of the source, before its network goes with it: the
+// peers of the guest are not left waiting. It is tried once.
+func (r *runner) leave(ctx context.Context) {
+	if r.binder == nil || r.left {
+		return
+	}
+	r.left = true
+	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
+	defer cancel()
+	if err := r.binder.leave(ctx, r.client, r.vmi); err != nil {
+		r.log.Warn("end the connections of a guest that has moved", "err", err)
+	}
+}
+
 func (r *runner) confirm(ctx context.Context) error {
+	if *r.known.Moved {
+		r.leave(ctx)
+	}
 	return r.bound(ctx, finishTimeout, func(ctx context.Context) error {
 		end := protocol.MigrationEnd{MigrationStep: protocol.MigrationStep{UID: r.uid, Cookie: r.finished.Cookie}, Moved: *r.known.Moved}
 		if err := r.client.Call(ctx, protocol.CallMigrationConfirm, end, nil); err != nil {
