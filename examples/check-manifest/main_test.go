@@ -59,7 +59,7 @@ func TestTheConfigurationOfAClusterApplies(t *testing.T) {
 	status, out, notes := check("", "-config", testdata+"cluster.yaml", "-feature-gates", "HostDisk,NoSuchGate", testdata+"vm.yaml")
 	require.Equal(t, 1, status)
 	require.Contains(t, out, "is switched off for the pod network in this cluster's configuration: use masquerade")
-	require.Contains(t, notes, testdata+"cluster.yaml: KubeVirt/kubevirt: spec.configuration.migrations: not served yet: ")
+	require.Contains(t, notes, testdata+"cluster.yaml: KubeVirt/kubevirt: spec.configuration.migrations.disableTLS: not served yet: ")
 	require.Contains(t, notes, "feature gates that switch nothing on here: NoSuchGate\n")
 	status, _, _ = check("", testdata+"vm.yaml")
 	require.Zero(t, status)

@@ -427,7 +427,7 @@ func (m *moves) requireMoved() {
 	m.eventually("the source has ended", func() bool {
 		m.guest.mu.Lock()
 		defer m.guest.mu.Unlock()
-		return m.guest.ended == protocol.MovedAway
+		return m.ended == protocol.MovedAway
 	})
 	here, there := m.runs()
 	require.False(m.world.t, here)

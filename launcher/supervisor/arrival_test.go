@@ -22,9 +22,10 @@ func TestADiskThatIsCopiedAsAWholeIsMadeEmpty(t *testing.T) {
 	as := emptied([]protocol.MigrationDisk{{Name: "seed", Copied: true, SizeBytes: 4096}, {Name: "files", Copied: true, SizeBytes: 8192}, {Name: "cd", SizeBytes: 4096}, {Name: "root", Copied: true, SizeBytes: 1 << 20}})
 	for name, source := range map[string]storage.Source{"seed": storage.Blank{}, "files": storage.Blank{}, "cd": storage.Seed{}, "root": storage.Overlay{}, "other": storage.Folder{}} {
 		from := source
-		if name == "seed" {
+		switch name {
+		case "seed":
 			from = storage.Seed{}
-		} else if name == "files" {
+		case "files":
 			from = storage.Folder{}
 		}
 		require.Equal(t, source, as(storage.Attachment{Name: name, Source: from}).Source, name)

@@ -46,7 +46,8 @@ func (m Migrations) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // is judged by [Webhooks]. The error is that this is not known.
 func (m Migrations) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) (string, error) {
 	made := &vmi.VirtualMachineInstanceMigration{}
-	if bounds.Fault(req.Kind.Kind, req.Object.Raw) != nil || decoder.Into(req.Object.Raw, made) != nil || made.Spec.VMIName == "" {
+	readable := bounds.Fault(req.Kind.Kind, req.Object.Raw) == nil && decoder.Into(req.Object.Raw, made) == nil
+	if !readable || made.Spec.VMIName == "" {
 		return "", nil
 	}
 	made.Namespace, made.Name = req.Namespace, nameOf(req)

@@ -124,7 +124,7 @@ func state(o Observed) *vmi.MigrationState {
 // missing says that the VMI that is to move does not exist: none of its name does, or one
 // that was made later.
 func missing(o Observed) bool {
-	return o.VMI == nil || o.VMI.CreationTimestamp.Time.After(o.Migration.CreationTimestamp.Time)
+	return o.VMI == nil || o.VMI.CreationTimestamp.After(o.Migration.CreationTimestamp.Time)
 }
 
 // source is the pod that the VMI runs in. Nil: it is not known.
