@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -29,10 +30,14 @@ const notMigratable = "NotMigratable"
 
 // LiveMigratable returns the condition that says whether v can move to another node
 // while it runs. Its reason is the first that there is against it: of interfaces, of
-// parts, of volumes.
+// parts, of volumes. What the networks gave its pod is not known here.
 func (m Movable) LiveMigratable(v *vmi.VirtualMachineInstance) vmi.Condition {
+	return m.liveMigratable(v, nil)
+}
+
+func (m Movable) liveMigratable(v *vmi.VirtualMachineInstance, further []vmi.Finding) vmi.Condition {
 	c := vmi.Condition{Type: vmi.ConditionLiveMigratable, Status: corev1.ConditionTrue}
-	if against := slices.Concat(m.interfaces(v), m.parts(v), m.volumes(v)); len(against) > 0 {
+	if against := slices.Concat(m.interfaces(v), further, m.parts(v), m.volumes(v), state(v)); len(against) > 0 {
 		c.Status, c.Reason, c.Message = corev1.ConditionFalse, against[0].Reason, against[0].Message
 	}
 	return c
@@ -73,9 +78,41 @@ func (m Movable) Method(v *vmi.VirtualMachineInstance) vmi.MigrationMethod {
 func migratable(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	m, v := Movable{Bindings: o.Config.Bindings, Traits: o.Config.Traits, VolumeKinds: o.Config.VolumeKinds}, o.VMI.DeepCopy()
 	v.Status.VolumeStatus = s.VolumeStatus
-	s.SetCondition(m.LiveMigratable(v), now)
+	s.SetCondition(m.liveMigratable(v, addressed(v, o.Pods.Active)), now)
 	s.SetCondition(m.StorageLiveMigratable(v), now)
 	s.MigrationMethod = m.Method(v)
+}
+
+// addressed are the interfaces on networks that gave the pod an address. The pod on another
+// node has another one there, and nothing else passes its filter: the guest, which keeps its
+// own, would be mute.
+func addressed(v *vmi.VirtualMachineInstance, p *corev1.Pod) []vmi.Finding {
+	if p == nil {
+		return nil
+	}
+	attached, err := cni.ParseStatus(p.Annotations[cni.StatusAnnotation])
+	if err != nil {
+		return nil
+	}
+	var all []vmi.Finding
+	links := cni.Links(v)
+	for _, n := range v.Spec.Networks {
+		has := func(a cni.Attached) bool { return a.Link == links[n.Name] && !a.Default && len(a.Addresses) > 0 }
+		if n.Multus != nil && links[n.Name] != "" && slices.ContainsFunc(attached, has) {
+			all = append(all, vmi.Finding{Reason: vmi.ReasonInterfaceNotLiveMigratable,
+				Message: fmt.Sprintf("interface %s: its network gives each pod an address of its own, which the guest does not keep in another pod: use a network without IPAM", n.Name)})
+		}
+	}
+	return all
+}
+
+// state is what outlasts the VMI beside its disks, in a claim that is not moved yet.
+func state(v *vmi.VirtualMachineInstance) []vmi.Finding {
+	if !v.Spec.Domain.KeepsState() {
+		return nil
+	}
+	return []vmi.Finding{{Reason: vmi.ReasonDisksNotLiveMigratable,
+		Message: "the state of the firmware or of the TPM is persistent: it is in a claim for one node, which does not move"}}
 }
 
 // interfaces are those on the pod network, whose guests would not go on at another pod.

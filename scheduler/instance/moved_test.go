@@ -213,3 +213,19 @@ func TestAVMISaysFromItsHandOverOnWhetherAndHowItMoves(t *testing.T) {
 		require.Equal(t, tt.want, instance.Movable{}.Method(tt.vmi), name)
 	}
 }
+
+func TestAGuestWithTheAddressOfASecondaryNetworkStays(t *testing.T) {
+	t.Parallel()
+	for addresses, want := range map[string]corev1.ConditionStatus{"": corev1.ConditionTrue, `, "ips": ["192.168.7.2"]`: corev1.ConditionFalse} {
+		v := stored(vmi.PhaseScheduling, vmitest.WithMasquerade("default"), vmitest.WithMultus("blue", "lan"))
+		p := launcher(running, func(p *corev1.Pod) {
+			p.Annotations["k8s.v1.cni.cncf.io/network-status"] = `[{"name": "default/lan", "interface": "pod16477688c0e"` + addresses + `}]`
+		})
+		s := statusOf(t, instance.Decide(observe(v, p)))
+		c := s.Condition(vmi.ConditionLiveMigratable)
+		require.Equal(t, want, c.Status, c.Message)
+		if want == corev1.ConditionFalse {
+			require.Equal(t, vmi.ReasonInterfaceNotLiveMigratable, c.Reason)
+		}
+	}
+}
