@@ -132,7 +132,6 @@ type VirtualMachineInstanceStatus struct {
 	// MigrationMethod says how the VMI would migrate: LiveMigration, if its
 	// volumes are shared, or BlockMigration, which copies them.
 	// +optional
-	// +podvisor:unserved=it follows from volumeStatus, and nothing writes it
 	MigrationMethod MigrationMethod `json:"migrationMethod,omitempty"`
 
 	// MigrationTransport is Unix if the data of a migration go through sockets

@@ -13,7 +13,6 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/podvisor/podvisor/scheduler/admission"
-	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/vmitest"
@@ -160,13 +159,10 @@ func TestOnlyThePodsOfVMIsAreReviewed(t *testing.T) {
 	require.Equal(t, before, w.reviews.Load(), "a pod of another name is not reviewed")
 
 	// Another pod of the VMI, which is not the one that it runs in.
-	target := build("")
-	target.Role = pod.Role{Name: vmi.RoleTarget, For: pod.Object{Name: "move", UID: "00000000-0000-0000-0000-000000000000"}}
-	other, err := pod.Render(v, target)
-	require.NoError(t, err)
-	p = add(w.asController().Pods(w.name), other)
-	require.NoError(t, w.evict(p))
-	w.goes(p)
+	p = w.target(v)
+	before = w.reviews.Load()
+	require.ErrorContains(t, w.evict(p), "Eviction request for target Pod")
+	w.stays(p)
 	require.Equal(t, before+1, w.reviews.Load())
 	require.Empty(t, w.awaitPhase("vm", vmi.PhaseRunning).Status.EvacuationNodeName)
 }

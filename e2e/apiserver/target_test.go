@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/scheduler/pod"
@@ -23,8 +24,12 @@ func (s space) target(v *vmi.VirtualMachineInstance) *corev1.Pod {
 	c.Role = pod.Target(m)
 	p, err := pod.Render(v, c)
 	require.NoError(s.t, err)
-	p, err = s.asController().Pods(s.name).Create(s.t.Context(), p, metav1.CreateOptions{})
+	made, err := s.asController().Pods(s.name).Create(s.t.Context(), p, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) { // virt-controller was first
+		made, err = s.pods.Get(s.t.Context(), p.Name, metav1.GetOptions{})
+	}
 	require.NoError(s.t, err, "the policies permit it")
+	p = made
 	s.bind(p, "n2")
 	s.status(p, running)
 	return p

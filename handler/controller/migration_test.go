@@ -348,8 +348,14 @@ func TestAStreamOfAUserEndsAtTheSwitchAndTheNextReachesTheTarget(t *testing.T) {
 	require.NoError(t, m.accept())
 	require.NoError(t, m.start())
 	m.requireMoved()
-	_, err := m.source.Stream(t.Context(), targetIn(podUID), protocol.StreamConsole)
-	requireReason(t, err, protocol.ReasonNotFound)
+	m.eventually("it is on the node no more", func() bool {
+		c, err := m.source.Stream(t.Context(), targetIn(podUID), protocol.StreamConsole)
+		if err == nil {
+			return c.Close() != nil
+		}
+		var r *vmi.Refusal
+		return errors.As(err, &r) && r.Reason == protocol.ReasonNotFound
+	})
 	m.eventually("it is the pod of the VMI", func() bool {
 		c, err := m.target.Stream(t.Context(), protocol.Target{Namespace: own.Namespace, Name: own.Name, UID: targetIn("").UID}, protocol.StreamConsole)
 		if err != nil {

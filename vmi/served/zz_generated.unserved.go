@@ -101,7 +101,6 @@ var unserved = map[string]Fields{
 		{Path: "spec.volumes[].persistentVolumeClaim.hotpluggable", Why: "nothing can be added to a running VMI yet"},
 		{Path: "status.guestOSInfo", Why: "the guest's agent is not queried for it"},
 		{Path: "status.migratedVolumes", Why: "no volume moves to another claim"},
-		{Path: "status.migrationMethod", Why: "it follows from volumeStatus, and nothing writes it"},
 		{Path: "status.migrationState.migrationConfiguration.disableTLS", Why: "the memory of a guest goes between nodes only by TLS"},
 		{Path: "status.migrationState.migrationConfiguration.matchSELinuxLevelOnMigration", Why: "launcher pods have the level that the container runtime gives them"},
 		{Path: "status.migrationState.migrationConfiguration.maxDowntimeMs", Why: "QEMU's own limit of 300 ms holds"},
