@@ -16,9 +16,11 @@ import (
 )
 
 // movable makes the VMI one that cannot move while its launcher is of a release that does not
-// migrate. All else about that is virt-controller's, which leaves this reason alone.
+// migrate. It says so once the guest runs, with the write that says that. All else about that
+// is virt-controller's, which leaves this reason alone.
 func movable(state *protocol.State, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	switch c := s.Condition(vmi.ConditionLiveMigratable); {
+	case !state.Movable && state.Phase != protocol.Running && state.Phase != protocol.Paused:
 	case !state.Movable:
 		s.SetCondition(vmi.Condition{Type: vmi.ConditionLiveMigratable, Status: corev1.ConditionFalse, Reason: vmi.ReasonLauncherTooOld,
 			Message: "The launcher is of a release that does not migrate: restart the VMI to replace it"}, now)
