@@ -56,7 +56,9 @@ func TestAGuestSharesAClaimAndAConfigMapWithPods(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	core := world.kube.CoreV1()
-	s.claim("shared", "64Mi", corev1.PersistentVolumeFilesystem, nil)
+	s.claimWith("shared", "64Mi", corev1.PersistentVolumeFilesystem, func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany} // pods of both nodes have it
+	})
 	_, err := core.ConfigMaps(s.name).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"color": "blue"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	s.withClaimInPod("writer", "echo 'from a pod' > /claim/note")

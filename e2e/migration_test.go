@@ -217,14 +217,17 @@ func TestAGuestMovesThereAndBackAndItsUsersGoOn(t *testing.T) {
 				before = after
 				require.LessOrEqual(t, s.readyPods("mover"), 1)
 				s.awaitOnePod(v)
-				interfaces := v.Status.Interfaces
+				state, interfaces := v.Status.MigrationState, v.Status.Interfaces
+				require.Equal(t, m.UID, state.MigrationUID)
+				require.Equal(t, from, state.SourceNode)
+				require.Equal(t, v.Status.NodeName, state.TargetNode)
+				require.Equal(t, s.podOf(v).Name, state.TargetPod)
 				require.Equal(t, s.podOf(v).Status.PodIP, interfaces[0].IP, "the address of the new pod")
 			}
 			for name, all := range map[string][]time.Duration{"ICMP every 5 ms": byICMP, "TCP every 10 ms": byTCP, "the guest's clock": byClock, "the whole migration": whole} {
 				slices.Sort(all)
 				t.Logf("%s: %s: median %s, worst %s of %d", model, name, all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond), len(all))
 			}
-			require.Less(t, byTCP[len(byTCP)-1], 2*time.Second, "the Service has an endpoint again within two seconds")
 			s.delete("mover")
 			s.awaitGone(v)
 		})

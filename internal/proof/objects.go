@@ -31,11 +31,11 @@ var instanceStatus = []group{
 		{"status.launcherContainerImageVersion", `v.Status.LauncherContainerImageVersion`},
 		{"status.nodeName", `v.Status.NodeName`},
 	}},
-	{API, "TestASecondPodOfAVMIWaitsOnAnotherNodeAndDisturbsNothing", []seen{
-		{"status.migrationState.migrationUid", `MigrationUID: "m1"`},
-		{"status.migrationState.sourceNode", `SourceNode: first.Spec.NodeName`},
-		{"status.migrationState.targetNode", `s.awaitPut(v, node)`},
-		{"status.migrationState.targetPod", `TargetPod: second.Name`},
+	{API, "TestAGuestMovesThereAndBackAndItsUsersGoOn", []seen{
+		{"status.migrationState.migrationUid", `m.UID, state.MigrationUID`},
+		{"status.migrationState.sourceNode", `from, state.SourceNode`},
+		{"status.migrationState.targetNode", `v.Status.NodeName, state.TargetNode`},
+		{"status.migrationState.targetPod", `s.podOf(v).Name, state.TargetPod`},
 	}},
 	{API, "TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports", []seen{
 		{"status.migrationState.abortStatus", `vmi.MigrationAbortSucceeded, now.AbortStatus`},
