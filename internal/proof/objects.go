@@ -56,6 +56,9 @@ var instanceStatus = []group{
 		{"status.migrationState.migrationConfiguration", `*m.MigrationConfiguration.CompletionTimeoutPerGiB`},
 		{"status.migrationState.migrationPolicyName", `"slow", *m.MigrationPolicyName`},
 	}},
+	{Unit, "TestAVMISaysFromItsHandOverOnWhetherAndHowItMoves", []seen{
+		{"status.migrationMethod", `vmi.BlockMigration, s.MigrationMethod`},
+	}},
 	{Unit, "TestTheRoleOfAPodFollowsFromTheStatus", []seen{
 		{"status.migrationState.completed", `one that has been here`},
 	}},
