@@ -66,22 +66,26 @@ func command(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// host makes a network namespace in which run-vmi runs. A server outside of it says so,
-// and so does another one, of the same port, on its loopback.
+// host makes a network namespace in which run-vmi runs, and one that is all that is outside
+// of it. A server there says so, and so does another one, of the same port, on the
+// loopback of the first. Nothing is made in the namespace of the test: what a test leaves
+// that was killed is in nobody's way.
 func host(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("podvisor-run-%d", os.Getpid())
-	link := fmt.Sprintf("run%d", os.Getpid())
+	beyond := name + "-outside"
 	t.Cleanup(func() {
-		_ = exec.Command("ip", "link", "del", link).Run()
-		_ = exec.Command("ip", "netns", "del", name).Run()
+		for _, n := range []string{name, beyond} {
+			_ = exec.Command("ip", "netns", "del", n).Run()
+		}
 	})
 	gateway := strings.Split(outside, "/")[0]
 	for _, line := range []string{
 		"netns add " + name,
-		"link add " + link + " type veth peer name eth0 netns " + name,
-		"addr add " + outside + " dev " + link,
-		"link set " + link + " up",
+		"netns add " + beyond,
+		"-n " + beyond + " link add eth0 type veth peer name eth0 netns " + name,
+		"-n " + beyond + " addr add " + outside + " dev eth0",
+		"-n " + beyond + " link set eth0 up",
 		"-n " + name + " link set lo up",
 		"-n " + name + " link set eth0 up",
 		"-n " + name + " addr add " + inside + " dev eth0",
@@ -89,16 +93,18 @@ func host(t *testing.T) string {
 	} {
 		command(t, append([]string{"ip"}, strings.Fields(line)...)...)
 	}
-	l, err := net.Listen("tcp4", gateway+port)
-	require.NoError(t, err)
-	greet(t, l, "from outside")
-	within(t, name, func() error {
-		l, err := net.Listen("tcp4", "127.0.0.1"+port)
-		if err == nil {
-			greet(t, l, "from loopback")
-		}
-		return err
-	})
+	for _, l := range []struct{ namespace, address, words string }{
+		{beyond, gateway, "from outside"},
+		{name, "127.0.0.1", "from loopback"},
+	} {
+		within(t, l.namespace, func() error {
+			listener, err := net.Listen("tcp4", l.address+port)
+			if err == nil {
+				greet(t, listener, l.words)
+			}
+			return err
+		})
+	}
 	return name
 }
 
