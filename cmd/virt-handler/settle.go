@@ -19,6 +19,9 @@ func untilSettled(ctx context.Context, settle func(context.Context)) (context.Co
 		case <-out.Done():
 			return
 		case <-ctx.Done():
+			if out.Err() != nil {
+				return
+			}
 		}
 		limited, stop := context.WithTimeout(out, settleTimeout)
 		defer stop()
