@@ -69,7 +69,7 @@ func command(t *testing.T, args ...string) string {
 // host makes a network namespace in which run-vmi runs, and one that is all that is outside
 // of it. A server there says so, and so does another one, of the same port, on the
 // loopback of the first. Nothing is made in the namespace of the test: what a test leaves
-// that was killed is in nobody's way.
+// that was killed disturbs no other one.
 func host(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("podvisor-run-%d", os.Getpid())
