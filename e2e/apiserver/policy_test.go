@@ -73,6 +73,10 @@ func TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports(t *testing.T) 
 	second := s.target(v)
 	s.move(v, second)
 	type status = vmi.VirtualMachineInstanceStatus
+	// The controller writes meanwhile.
+	report := func(node string, change func(*status)) error {
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return s.report(s.latest(v), node, change) })
+	}
 	for _, tt := range []struct {
 		name, node string
 		change     func(*status)
@@ -93,7 +97,7 @@ func TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports(t *testing.T) 
 		{"the source's removes the migration", "n1", func(s *status) { s.MigrationState = nil }, "only what it reports: [startTimestamp,"},
 		{"a third one", "n3", func(s *status) { s.MigrationState.TargetNodeAddress = "192.0.2.1" }, "may not change a VMI of another node"},
 	} {
-		err := s.report(s.latest(v), tt.node, tt.change)
+		err := report(tt.node, tt.change)
 		require.True(t, apierrors.IsForbidden(err), "%s: %v", tt.name, err)
 		require.ErrorContains(t, err, tt.message, tt.name)
 	}
@@ -103,16 +107,16 @@ func TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports(t *testing.T) 
 		m.TargetCPUSet, m.TargetNodeTopology = []int{2, 3}, "{}"
 		m.TargetNodeDomainDetected, m.TargetNodeDomainReadyTimestamp = true, new(metav1.Now())
 	}
-	require.NoError(t, s.report(s.latest(v), "n2", reports))
+	require.NoError(t, report("n2", reports))
 	now := s.latest(v).Status.MigrationState
 	require.Equal(t, map[string]int{"8186": 0}, now.TargetDirectMigrationNodePorts)
 	require.Equal(t, []int{2, 3}, now.TargetCPUSet)
 	require.Equal(t, "{}", now.TargetNodeTopology)
 	require.True(t, now.TargetNodeDomainDetected)
 	require.NotNil(t, now.TargetNodeDomainReadyTimestamp)
-	require.NoError(t, s.report(s.latest(v), "n1", func(s *status) { s.Reason = "Tested" }), "the source's goes on")
+	require.NoError(t, report("n1", func(s *status) { s.Reason = "Tested" }), "the source's goes on")
 
-	require.NoError(t, s.report(s.latest(v), "n1", func(s *status) {
+	require.NoError(t, report("n1", func(s *status) {
 		m := s.MigrationState
 		m.StartTimestamp, m.Mode, m.TargetNodeAddress = new(metav1.Now()), vmi.MigrationPreCopy, "192.0.2.2"
 	}), "the source's begins")
@@ -120,7 +124,7 @@ func TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports(t *testing.T) 
 	require.NotNil(t, now.StartTimestamp)
 	require.Equal(t, vmi.MigrationPreCopy, now.Mode)
 	require.Equal(t, "192.0.2.2", now.TargetNodeAddress)
-	require.NoError(t, s.report(s.latest(v), "n1", func(s *status) {
+	require.NoError(t, report("n1", func(s *status) {
 		m := s.MigrationState
 		m.Failed, m.Completed, m.EndTimestamp, m.FailureReason, m.AbortStatus = true, true, new(metav1.Now()), "it was aborted", vmi.MigrationAbortSucceeded
 	}), "the source's has failed")
@@ -128,7 +132,7 @@ func TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports(t *testing.T) 
 	require.NotNil(t, now.EndTimestamp)
 	require.Equal(t, "it was aborted", now.FailureReason)
 	require.Equal(t, vmi.MigrationAbortSucceeded, now.AbortStatus)
-	err := s.report(s.latest(v), "n2", reports)
+	err := report("n2", reports)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.ErrorContains(t, err, "may not change a VMI of another node")
 
@@ -136,10 +140,6 @@ func TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports(t *testing.T) 
 	arrives := func(s *status) {
 		s.NodeName = "n2"
 		s.MigrationState.Completed, s.MigrationState.EndTimestamp = true, new(metav1.Now())
-	}
-	// The controller follows with writes of its own.
-	report := func(node string, change func(*status)) error {
-		return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return s.report(s.latest(v), node, change) })
 	}
 	require.NoError(t, report("n2", arrives), "the target's takes the VMI")
 	require.Equal(t, "n2", s.latest(v).Status.NodeName)
