@@ -239,7 +239,14 @@ func (w *world) instance() *vmi.VirtualMachineInstance {
 
 func (w *world) eventually(what string, is func() bool) {
 	w.t.Helper()
-	require.Eventually(w.t, is, 60*time.Second, 10*time.Millisecond, "%s: %v, %v, %v", what, w.writes, w.calls, w.migration())
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().Before(deadline) {
+			continue
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		require.FailNow(w.t, "timeout: "+what, "%v, %v, %v", w.writes, w.calls, w.migration())
+	}
 }
 
 func TestAMigrationTakesFewWrites(t *testing.T) {
