@@ -42,7 +42,7 @@ func TestASendingThatDoesNotConvergeIsHelpedOrAborted(t *testing.T) {
 			began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 			c, abort, looks := Convergence{Settings: tt.settings, Bytes: tt.bytes, Began: began, Mode: vmi.MigrationPreCopy}, "", 0
 			for i, left := range tt.remaining {
-				if c, abort = c.Look(left, began.Add(time.Duration(i+1)*10*time.Second)); abort != "" {
+				if c, abort = c.Look(left, 1, began.Add(time.Duration(i+1)*10*time.Second)); abort != "" {
 					require.Contains(t, abort, "has been aborted")
 				}
 				if looks++; abort != "" {
@@ -53,6 +53,33 @@ func TestASendingThatDoesNotConvergeIsHelpedOrAborted(t *testing.T) {
 			require.Equal(t, tt.abort == "", abort == "", abort)
 			require.Equal(t, tt.mode, c.Mode)
 			require.Equal(t, tt.after, looks)
+		})
+	}
+}
+
+func TestAGuestStandsStillForLongerOnlyIfItsMemoryDoesNotSettle(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		most   int64
+		passes []int64
+		want   []int // milliseconds, after each look
+	}{
+		"the memory is sent once or twice":  {900, []int64{1, 1, 2, 2}, []int{20, 20, 20, 20}},
+		"it does not settle":                {900, []int64{1, 2, 3, 5, 6, 7, 9, 11, 12}, []int{20, 20, 40, 80, 160, 320, 640, 900, 900}},
+		"the settings have no limit":        {0, []int64{3, 3, 3, 3, 3}, []int{40, 80, 160, 300, 300}},
+		"the limit is less than usual":      {5, []int64{1, 3, 4}, []int{5, 5, 5}},
+		"the limit is between the doubles":  {30, []int64{1, 3, 4}, []int{20, 30, 30}},
+		"no pass is known, as of old QEMUs": {900, []int64{0, 0}, []int{20, 20}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := Convergence{Settings: protocol.MigrationSettings{DowntimeMillis: tt.most}}
+			var got []int
+			for _, pass := range tt.passes {
+				c, _ = c.Look(1, pass, time.Now())
+				got = append(got, int(c.Downtime.Milliseconds()))
+			}
+			require.Equal(t, tt.want, got)
 		})
 	}
 }

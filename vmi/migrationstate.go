@@ -194,9 +194,8 @@ type MigrationConfiguration struct {
 	// +optional
 	ProgressTimeout *int64 `json:"progressTimeout,omitempty"`
 	// MaxDowntimeMs is how long the guest may be paused at the end, in
-	// milliseconds. Default: 900.
+	// milliseconds. A migration tries with less first. Default: 900.
 	// +optional
-	// +podvisor:unserved=QEMU's own limit of 300 ms holds
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2000000
 	MaxDowntimeMs *uint64 `json:"maxDowntimeMs,omitempty"`

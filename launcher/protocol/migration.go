@@ -151,6 +151,8 @@ type MigrationSettings struct {
 	SecondsPerGB int64 `json:"secondsPerGB,omitempty"`
 	// ProgressSeconds is how long the bytes that are left may not become fewer. 0: for ever.
 	ProgressSeconds int64 `json:"progressSeconds,omitempty"`
+	// DowntimeMillis is how long the guest may stand still while the rest is sent. 0: 300.
+	DowntimeMillis int64 `json:"downtimeMillis,omitempty"`
 }
 
 // MigrationBegin are the options of a [CallMigrationBegin].

@@ -20,9 +20,10 @@ func TestTheSettingsOfAMigrationFollowFromItsConfiguration(t *testing.T) {
 		"no limit of the bandwidth":       {`{bandwidthPerMigration: "0"}`, "{}", protocol.MigrationSettings{Connections: 8}},
 		"whole MiB":                       {"{bandwidthPerMigration: 65Mi}", "{}", protocol.MigrationSettings{MiBPerSecond: 65, Connections: 8}},
 		"a part of a MiB is left out":     {"{bandwidthPerMigration: 3M}", "{}", protocol.MigrationSettings{MiBPerSecond: 2, Connections: 8}},
+		"more than an int32":              {"{bandwidthPerMigration: 4Ei}", "{}", protocol.MigrationSettings{MiBPerSecond: 2147483647, Connections: 8}},
 		"and never all":                   {"{bandwidthPerMigration: 1Ki}", "{}", protocol.MigrationSettings{MiBPerSecond: 1, Connections: 8}},
 		"also of a thousandth":            {"{bandwidthPerMigration: 1m}", "{}", protocol.MigrationSettings{MiBPerSecond: 1, Connections: 8}},
-		"times":                           {"{completionTimeoutPerGiB: 3, progressTimeout: 4}", "{}", protocol.MigrationSettings{SecondsPerGB: 3, ProgressSeconds: 4, Connections: 8}},
+		"times":                           {"{completionTimeoutPerGiB: 3, progressTimeout: 4, maxDowntimeMs: 5}", "{}", protocol.MigrationSettings{SecondsPerGB: 3, ProgressSeconds: 4, DowntimeMillis: 5, Connections: 8}},
 		"auto-converge":                   {"{allowAutoConverge: true}", "{}", protocol.MigrationSettings{AutoConverge: true, Connections: 8}},
 		"a pause":                         {"{allowWorkloadDisruption: true}", "{}", protocol.MigrationSettings{Disruption: true, Connections: 8}},
 		"post-copy has one connection":    {"{allowPostCopy: true, allowWorkloadDisruption: true}", "{}", protocol.MigrationSettings{PostCopy: true, Disruption: true}},
@@ -41,4 +42,5 @@ func TestTheSettingsOfAMigrationFollowFromItsConfiguration(t *testing.T) {
 			require.Equal(t, tt.want, protocol.MigrationSettingsOf(&c, &v))
 		})
 	}
+	require.Equal(t, protocol.MigrationSettings{Connections: 8}, protocol.MigrationSettingsOf(nil, &vmi.VirtualMachineInstance{}))
 }

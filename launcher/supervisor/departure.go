@@ -277,6 +277,7 @@ func (s *Supervisor) perform(ctx context.Context, d *departure, cookie []byte) (
 			return step, err
 		}
 	}
+	s.allowDowntime(ctx, d.convergence().Downtime)
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() { s.converge(watching, d) })
@@ -351,7 +352,7 @@ func (f *facts) mayResume(cause protocol.PauseCause) bool {
 
 // converge watches the sending, and helps or aborts it, until ctx ends.
 func (s *Supervisor) converge(ctx context.Context, d *departure) {
-	c := launcher.Convergence{Settings: d.settings, Bytes: d.bytes, Began: time.Now(), Mode: vmi.MigrationPreCopy}
+	c := d.convergence()
 	tick := time.NewTicker(launcher.ConvergenceEvery)
 	defer tick.Stop()
 	for {
@@ -369,7 +370,10 @@ func (s *Supervisor) converge(ctx context.Context, d *departure) {
 			s.config.Logger.Debug("how far the migration is, is not known", "err", err)
 			continue
 		}
-		next, abort := c.Look(job.RemainingBytes, time.Now())
+		next, abort := c.Look(job.RemainingBytes, job.Iterations, time.Now())
+		if next.Downtime != c.Downtime {
+			s.allowDowntime(ctx, next.Downtime)
+		}
 		switch {
 		case abort != "":
 			s.keepHere(d, vmi.Finding{Reason: protocol.ReasonMigrationAborted, Message: abort})
@@ -384,6 +388,23 @@ func (s *Supervisor) converge(ctx context.Context, d *departure) {
 		default:
 			c = next
 		}
+	}
+}
+
+// convergence is that of a sending that begins.
+func (d *departure) convergence() launcher.Convergence {
+	c := launcher.Convergence{Settings: d.settings, Bytes: d.bytes, Began: time.Now(), Mode: vmi.MigrationPreCopy}
+	c.Downtime = c.First()
+	return c
+}
+
+// allowDowntime sets how long the guest may stand still at the end. Without it the limit of
+// before holds.
+func (s *Supervisor) allowDowntime(ctx context.Context, most time.Duration) {
+	if err := s.call(ctx, func(ctx context.Context, c *libvirt.Connection) error {
+		return c.SetMaxDowntime(ctx, s.domainName(), most)
+	}); err != nil {
+		s.config.Logger.Warn("set the downtime of the migration", "err", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/internal/scheduler/launched"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -89,7 +90,13 @@ func call(o Observed) ([]scheduler.Action, time.Duration) {
 	if left := start.rests(o.Now); left > 0 {
 		return nil, soonest(left, accept.rests(o.Now))
 	}
-	return []scheduler.Action{scheduler.StartMigration{Instance: o.VMI, Pod: o.Target.UID, Settings: wire(state(o).MigrationConfiguration)}}, 0
+	return []scheduler.Action{startOf(o, false)}, 0
+}
+
+// startOf is the call to the handler of the source. over says that the target is over.
+func startOf(o Observed, over bool) scheduler.StartMigration {
+	settings := protocol.MigrationSettingsOf(state(o).MigrationConfiguration, o.VMI)
+	return scheduler.StartMigration{Instance: o.VMI, Pod: o.Target.UID, Settings: settings, Over: over}
 }
 
 // rests is how long the call is not made again. It is not positive if it is due.
@@ -134,7 +141,7 @@ func stop(o Observed, why string) scheduler.Plan {
 	if begun && over(o) && !poweredOff(o) && !o.Calls.Over.Now {
 		left := o.Calls.Over.rests(o.Now)
 		if left <= 0 {
-			p.Actions = append(p.Actions, scheduler.StartMigration{Instance: o.VMI, Pod: o.Target.UID, Settings: wire(state(o).MigrationConfiguration), Over: true})
+			p.Actions = append(p.Actions, startOf(o, true))
 		}
 		p.Recheck = soonest(p.Recheck, min(max(left, retryTime), reportTime))
 	}

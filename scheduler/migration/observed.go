@@ -1,7 +1,6 @@
 package migration
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/scheduler/launched"
-	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
@@ -57,30 +55,6 @@ type Settings struct {
 	Configuration *vmi.MigrationConfiguration
 	// Policy is the name of the MigrationPolicy. Empty: none applies.
 	Policy string
-}
-
-// wire are the settings that the launcher of the source gets.
-func wire(c *vmi.MigrationConfiguration) protocol.MigrationSettings {
-	var s protocol.MigrationSettings
-	if c == nil {
-		return s
-	}
-	if q := c.BandwidthPerMigration; q != nil && q.Value() > 0 {
-		s.MiBPerSecond = int(min(max(q.Value()>>20, 1), math.MaxInt32))
-	}
-	take(&s.AutoConverge, c.AllowAutoConverge)
-	take(&s.PostCopy, c.AllowPostCopy)
-	take(&s.Disruption, c.AllowWorkloadDisruption)
-	take(&s.SecondsPerGB, c.CompletionTimeoutPerGiB)
-	take(&s.ProgressSeconds, c.ProgressTimeout)
-	return s
-}
-
-// take is the value if it is set.
-func take[T any](to, from *T) {
-	if from != nil {
-		*to = *from
-	}
 }
 
 // Calls are the calls of a migration to the handlers of its nodes.

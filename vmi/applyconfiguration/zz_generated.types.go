@@ -6161,7 +6161,7 @@ type MigrationConfigurationApplyConfiguration struct {
 	// stopped. Default: 150.
 	ProgressTimeout *int64 `json:"progressTimeout,omitempty"`
 	// MaxDowntimeMs is how long the guest may be paused at the end, in
-	// milliseconds. Default: 900.
+	// milliseconds. A migration tries with less first. Default: 900.
 	MaxDowntimeMs *uint64 `json:"maxDowntimeMs,omitempty"`
 	// UnsafeMigrationOverride migrates even where libvirt reports that data could
 	// be lost. Default: false.

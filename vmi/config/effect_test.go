@@ -40,6 +40,7 @@ migrations:
   parallelMigrationsPerCluster: 8
   parallelOutboundMigrationsPerNode: 3
   progressTimeout: 30
+  maxDowntimeMs: 500
 obsoleteCPUModels: {Westmere: true}
 permittedHostDevices:
   mediatedDevices: [{externalResourceProvider: true, mdevNameSelector: GRID, resourceName: example.com/vgpu}]

@@ -21,6 +21,7 @@ func (c Config) Migration(p *migrationpolicy.MigrationPolicy) *vmi.MigrationConf
 		BandwidthPerMigration:             resource.NewQuantity(0, resource.BinarySI),
 		CompletionTimeoutPerGiB:           new(int64(150)),
 		ProgressTimeout:                   new(int64(150)),
+		MaxDowntimeMs:                     new(uint64(900)),
 	}
 	if in := c.Migrations; in != nil {
 		set(&m.NodeDrainTaintKey, in.NodeDrainTaintKey)
@@ -32,6 +33,7 @@ func (c Config) Migration(p *migrationpolicy.MigrationPolicy) *vmi.MigrationConf
 		set(&m.BandwidthPerMigration, in.BandwidthPerMigration)
 		set(&m.CompletionTimeoutPerGiB, in.CompletionTimeoutPerGiB)
 		set(&m.ProgressTimeout, in.ProgressTimeout)
+		set(&m.MaxDowntimeMs, in.MaxDowntimeMs)
 	}
 	if p != nil {
 		in := &p.Spec
@@ -40,6 +42,7 @@ func (c Config) Migration(p *migrationpolicy.MigrationPolicy) *vmi.MigrationConf
 		set(&m.AllowWorkloadDisruption, in.AllowPostCopy, in.AllowWorkloadDisruption)
 		set(&m.BandwidthPerMigration, in.BandwidthPerMigration)
 		set(&m.CompletionTimeoutPerGiB, in.CompletionTimeoutPerGiB)
+		set(&m.MaxDowntimeMs, in.MaxDowntimeMs)
 	}
 	return m.DeepCopy()
 }

@@ -21,12 +21,12 @@ func TestTheSettingsOfAMigration(t *testing.T) {
 	}{
 		"the defaults": {},
 		"the cluster's": {
-			cluster: "{nodeDrainTaintKey: a/b, parallelMigrationsPerCluster: 0, parallelOutboundMigrationsPerNode: 7, allowAutoConverge: true, bandwidthPerMigration: 1Gi, completionTimeoutPerGiB: 0, progressTimeout: 9}",
-			want:    "{nodeDrainTaintKey: a/b, parallelMigrationsPerCluster: 0, parallelOutboundMigrationsPerNode: 7, allowAutoConverge: true, bandwidthPerMigration: 1Gi, completionTimeoutPerGiB: 0, progressTimeout: 9}",
+			cluster: "{nodeDrainTaintKey: a/b, parallelMigrationsPerCluster: 0, parallelOutboundMigrationsPerNode: 7, allowAutoConverge: true, bandwidthPerMigration: 1Gi, completionTimeoutPerGiB: 0, progressTimeout: 9, maxDowntimeMs: 40}",
+			want:    "{nodeDrainTaintKey: a/b, parallelMigrationsPerCluster: 0, parallelOutboundMigrationsPerNode: 7, allowAutoConverge: true, bandwidthPerMigration: 1Gi, completionTimeoutPerGiB: 0, progressTimeout: 9, maxDowntimeMs: 40}",
 		},
 		"the cluster's post-copy disrupts":      {cluster: "{allowPostCopy: true}", want: "{allowPostCopy: true, allowWorkloadDisruption: true}"},
 		"unless it says that it does not":       {cluster: "{allowPostCopy: true, allowWorkloadDisruption: false}", want: "{allowPostCopy: true}"},
-		"the policy's":                          {policy: "{allowAutoConverge: true, bandwidthPerMigration: 2Mi, completionTimeoutPerGiB: 1}", want: "{allowAutoConverge: true, bandwidthPerMigration: 2Mi, completionTimeoutPerGiB: 1}"},
+		"the policy's":                          {policy: "{allowAutoConverge: true, bandwidthPerMigration: 2Mi, completionTimeoutPerGiB: 1, maxDowntimeMs: 30}", want: "{allowAutoConverge: true, bandwidthPerMigration: 2Mi, completionTimeoutPerGiB: 1, maxDowntimeMs: 30}"},
 		"the policy's before the cluster's":     {cluster: "{allowAutoConverge: true, completionTimeoutPerGiB: 7}", policy: "{allowAutoConverge: false, completionTimeoutPerGiB: 1}", want: "{completionTimeoutPerGiB: 1}"},
 		"one by one":                            {cluster: "{completionTimeoutPerGiB: 7}", policy: "{allowAutoConverge: true}", want: "{allowAutoConverge: true, completionTimeoutPerGiB: 7}"},
 		"a policy's post-copy disrupts":         {cluster: "{allowWorkloadDisruption: false}", policy: "{allowPostCopy: true}", want: "{allowPostCopy: true, allowWorkloadDisruption: true}"},
@@ -39,7 +39,7 @@ func TestTheSettingsOfAMigration(t *testing.T) {
 			want := &vmi.MigrationConfiguration{
 				NodeDrainTaintKey: new("kubevirt.io/drain"), ParallelMigrationsPerCluster: new(uint32(5)), ParallelOutboundMigrationsPerNode: new(uint32(2)),
 				AllowAutoConverge: new(false), AllowPostCopy: new(false), AllowWorkloadDisruption: new(false),
-				BandwidthPerMigration: new(resource.MustParse("0")), CompletionTimeoutPerGiB: new(int64(150)), ProgressTimeout: new(int64(150)),
+				BandwidthPerMigration: new(resource.MustParse("0")), CompletionTimeoutPerGiB: new(int64(150)), ProgressTimeout: new(int64(150)), MaxDowntimeMs: new(uint64(900)),
 			}
 			require.NoError(t, yaml.UnmarshalStrict([]byte(tt.want), want))
 			k := kubevirt(vmi.KubeVirtConfiguration{})

@@ -64,7 +64,6 @@ type MigrationPolicySpec struct {
 
 	// MaxDowntimeMs is how long the guest may be paused at the end, in milliseconds.
 	// +optional
-	// +podvisor:unserved=QEMU's own limit of 300 ms holds
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2000000
 	MaxDowntimeMs *uint64 `json:"maxDowntimeMs,omitempty"`

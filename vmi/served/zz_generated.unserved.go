@@ -12,13 +12,11 @@ var unserved = map[string]Fields{
 		{Path: "spec.configuration.liveUpdateConfiguration", Why: "nothing can be added to a running VMI yet"},
 		{Path: "spec.configuration.migrations.disableTLS", Why: "the memory of a guest goes between nodes only by TLS"},
 		{Path: "spec.configuration.migrations.matchSELinuxLevelOnMigration", Why: "launcher pods have the level that the container runtime gives them"},
-		{Path: "spec.configuration.migrations.maxDowntimeMs", Why: "QEMU's own limit of 300 ms holds"},
 		{Path: "spec.configuration.migrations.network", Why: "all migrations go over the network of the nodes"},
 		{Path: "spec.configuration.migrations.unsafeMigrationOverride", Why: "a VMI whose data could be lost does not migrate"},
 		{Path: "spec.configuration.vmRolloutStrategy", Why: "nothing can be added to a running VMI yet"},
 	},
 	"MigrationPolicy": {
-		{Path: "spec.maxDowntimeMs", Why: "QEMU's own limit of 300 ms holds"},
 		{Path: "status", Why: "a policy has no state"},
 	},
 	"VirtualMachine": {
@@ -103,7 +101,6 @@ var unserved = map[string]Fields{
 		{Path: "status.migratedVolumes", Why: "no volume moves to another claim"},
 		{Path: "status.migrationState.migrationConfiguration.disableTLS", Why: "the memory of a guest goes between nodes only by TLS"},
 		{Path: "status.migrationState.migrationConfiguration.matchSELinuxLevelOnMigration", Why: "launcher pods have the level that the container runtime gives them"},
-		{Path: "status.migrationState.migrationConfiguration.maxDowntimeMs", Why: "QEMU's own limit of 300 ms holds"},
 		{Path: "status.migrationState.migrationConfiguration.network", Why: "all migrations go over the network of the nodes"},
 		{Path: "status.migrationState.migrationConfiguration.unsafeMigrationOverride", Why: "a VMI whose data could be lost does not migrate"},
 		{Path: "status.migrationState.migrationNetworkType", Why: "all migrations go over the network of the nodes"},
@@ -123,7 +120,6 @@ var unserved = map[string]Fields{
 	"VirtualMachineInstanceMigration": {
 		{Path: "status.migrationState.migrationConfiguration.disableTLS", Why: "the memory of a guest goes between nodes only by TLS"},
 		{Path: "status.migrationState.migrationConfiguration.matchSELinuxLevelOnMigration", Why: "launcher pods have the level that the container runtime gives them"},
-		{Path: "status.migrationState.migrationConfiguration.maxDowntimeMs", Why: "QEMU's own limit of 300 ms holds"},
 		{Path: "status.migrationState.migrationConfiguration.network", Why: "all migrations go over the network of the nodes"},
 		{Path: "status.migrationState.migrationConfiguration.unsafeMigrationOverride", Why: "a VMI whose data could be lost does not migrate"},
 		{Path: "status.migrationState.migrationNetworkType", Why: "all migrations go over the network of the nodes"},
