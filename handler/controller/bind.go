@@ -39,10 +39,16 @@ func (b *binder) bind(ctx context.Context, launcher *control.Client, v *vmi.Virt
 	return n, nil
 }
 
-// announce makes known to the networks of a bound pod that the guest of the VMI is there now.
-func (b *binder) announce(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance) error {
+// announce makes known to the networks of a bound pod that the guest of the VMI is there, when
+// moved says so. All that it needs is there before.
+func (b *binder) announce(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance, moved <-chan struct{}) error {
 	return b.in(ctx, launcher, v, func(ns *os.File, n network.Config) error {
-		return link.Announce(ctx, ns, n, v.Status.Interfaces)
+		select {
+		case <-moved:
+			return link.Announce(ctx, ns, n, v.Status.Interfaces)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	})
 }
 

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -240,30 +241,48 @@ func (c *Controller) forward(ctx context.Context, of protocol.Target, call proto
 	if !c.isAccepted(of, m.UID) {
 		return s, nil, transport.Refusal(protocol.ReasonInvalid, "migration %s was not accepted for this pod", m.UID)
 	}
+	var end protocol.MigrationEnd
+	moved := func(bool) {}
+	if call == protocol.CallMigrationFinish && json.Unmarshal(options, &end) == nil && end.Moved && c.binder != nil {
+		moved = c.announce(context.WithoutCancel(ctx), s, v)
+	}
 	var answer protocol.MigrationStep
-	if err := s.client.Call(ctx, call, options, &answer); err != nil {
+	err := s.client.Call(ctx, call, options, &answer)
+	moved(err == nil)
+	if err != nil {
 		return s, nil, err
 	}
 	s.log.Info("called the launcher", "call", call, "migration", m.UID)
-	var end protocol.MigrationEnd
-	if call == protocol.CallMigrationFinish && json.Unmarshal(options, &end) == nil && end.Moved && c.binder != nil {
-		c.announce(context.WithoutCancel(ctx), s, v)
-	}
 	return s, &protocol.MigrationStep{UID: m.UID, Cookie: answer.Cookie}, nil
 }
 
-// announceTimeout is how long it may take to announce a guest.
-const announceTimeout = 10 * time.Second
+// announceTimeout is how long it may take to announce a guest, from the question on whether it
+// has moved.
+const announceTimeout = finishTimeout + 10*time.Second
 
-// announce makes known in the networks of the pod that the guest is there now.
-func (c *Controller) announce(ctx context.Context, s *session, v *vmi.VirtualMachineInstance) {
+// errNotMoved says that there is nothing to announce.
+var errNotMoved = errors.New("the guest has not moved")
+
+// announce makes known in the networks of the pod that the guest is there, as soon as moved is
+// called, which must be.
+func (c *Controller) announce(ctx context.Context, s *session, v *vmi.VirtualMachineInstance) (moved func(bool)) {
+	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
+	ctx, stop := context.WithCancelCause(ctx)
+	has := make(chan struct{})
 	c.migrations.running.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 		defer cancel()
-		if err := guarded(func() error { return c.binder.announce(ctx, s.client, v) }); err != nil {
+		err := guarded(func() error { return c.binder.announce(ctx, s.client, v, has) })
+		if err != nil && !errors.Is(err, errNotMoved) {
 			s.log.Warn("announce a guest that has moved", "err", err)
 		}
 	})
+	return func(is bool) {
+		if is {
+			close(has)
+		} else {
+			stop(errNotMoved)
+		}
+	}
 }
 
 // isAccepted says whether a migration was accepted for the launcher. An empty uid is any.
