@@ -129,7 +129,7 @@ func TestTheManifestsInstallAndUpgrade(t *testing.T) {
 		apply(t, "-k", b.release("v1", ""))
 		require.Equal(t, map[string]string{
 			"image":          "registry.example/podvisor/virt-controller:v1",
-			"LAUNCHER_IMAGE": "registry.example/podvisor/virt-launcher:v1", "LAUNCHER_FULL_IMAGE": "registry.example/podvisor/virt-launcher-full:v1", "ALLOW_EMULATION": "true", "CONTAINER_DISKS": "auto", "POD_FIELDS": "", "POD_NAME": "", "POD_NAMESPACE": "", "POD_UID": "", "GOMEMLIMIT": "900MiB",
+			"LAUNCHER_IMAGE": "registry.example/podvisor/virt-launcher:v1", "LAUNCHER_FULL_IMAGE": "registry.example/podvisor/virt-launcher-full:v1", "ALLOW_EMULATION": "true", "CONTAINER_DISKS": "auto", "POD_FIELDS": "", "POD_NAME": "", "POD_NAMESPACE": "", "POD_UID": "", "GOMEMLIMIT": "900MiB", "GOGC": "200",
 		}, b.environment())
 		require.Equal(t, b.environment()["LAUNCHER_IMAGE"], b.launcher())
 	})

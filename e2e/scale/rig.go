@@ -248,7 +248,7 @@ func (r *rig) startControllers(ctx context.Context) error {
 	}
 	var err error
 	r.controller, err = r.start(ctx, "virt-controller", []string{
-		"LAUNCHER_IMAGE=" + launcherImage, "ALLOW_EMULATION=true", "CONTAINER_DISKS=auto", "GOMEMLIMIT=900MiB", "POD_NAME=virt-controller",
+		"LAUNCHER_IMAGE=" + launcherImage, "ALLOW_EMULATION=true", "CONTAINER_DISKS=auto", "GOMEMLIMIT=900MiB", "GOGC=200", "POD_NAME=virt-controller",
 		"PROFILE_SOCKET=" + r.profileSocket(),
 	}, "virt-controller")
 	return err

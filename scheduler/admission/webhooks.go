@@ -148,6 +148,8 @@ func (h Webhooks) respond(ctx context.Context, hook webhook, req *admissionv1.Ad
 	in := inForce(h.Settings)
 	// Labels that are reserved are refused by a policy, which knows the user's token.
 	c := kinds.Cluster{Defaults: in.Defaults, Limits: in.Limits, By: validate.User{Kind: validate.Controller}}
+	// The API server checks it after the one webhook, and before the other.
+	c.Limits.SchemaFollows = true
 	if h.KubeVirts != nil {
 		c.KubeVirts = h.KubeVirts()
 	}

@@ -21,7 +21,7 @@ func Instance(v *vmi.VirtualMachineInstance, by User, lim Limits) field.ErrorLis
 	l = append(l, memoryRequested(field.NewPath("spec"), &v.Spec.Domain)...)
 	l = append(l, metadata(field.NewPath("metadata"), &v.ObjectMeta, by)...)
 	l = append(l, places(field.NewPath("spec"), &v.Spec, v.Annotations)...)
-	return judged(vmi.VirtualMachineInstances.Kind, v, l)
+	return judged(vmi.VirtualMachineInstances.Kind, v, lim, l)
 }
 
 // shown checks that each volume has something that shows it. Defaults take care

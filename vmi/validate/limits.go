@@ -24,6 +24,9 @@ type Limits struct {
 	// NoLiveUpdate says that memory is not added to running VMIs, so a guest never
 	// needs more than its limit: one that sees more than that is refused.
 	NoLiveUpdate bool
+	// SchemaFollows says that whoever asks checks the schema of a correct object itself, as
+	// the API server does. Then what the schema refuses is named only beside other faults.
+	SchemaFollows bool
 }
 
 // Existing are the limits of a VMI that exists already. What a cluster allows

@@ -12,7 +12,7 @@ import (
 // ReplicaSet returns what is wrong with a VirtualMachineInstanceReplicaSet that
 // the user makes or changes, or nothing.
 func ReplicaSet(r *vmi.VirtualMachineInstanceReplicaSet, by User, lim Limits) field.ErrorList {
-	return judged(vmi.VirtualMachineInstanceReplicaSets.Kind, r, replicaSet(r, by, lim))
+	return judged(vmi.VirtualMachineInstanceReplicaSets.Kind, r, lim, replicaSet(r, by, lim))
 }
 
 // replicaSet checks what the schema does not: see virtualMachine.

@@ -16,7 +16,10 @@ import (
 
 // judged are the faults, and those that the schema of the object's kind has beside them.
 // A field of which something is said already is not named again.
-func judged(kind string, o vmi.Object, l field.ErrorList) field.ErrorList {
+func judged(kind string, o vmi.Object, lim Limits, l field.ErrorList) field.ErrorList {
+	if len(l) == 0 && lim.SchemaFollows {
+		return nil
+	}
 	return append(l, Schema(kind, treeOfSpec(o), l)...)
 }
 

@@ -14,7 +14,7 @@ func VirtualMachine(v *vmi.VirtualMachine, by User, lim Limits) field.ErrorList 
 	if v.DeletionTimestamp != nil {
 		return nil
 	}
-	return judged(vmi.VirtualMachines.Kind, v, virtualMachine(v, by, lim))
+	return judged(vmi.VirtualMachines.Kind, v, lim, virtualMachine(v, by, lim))
 }
 
 // virtualMachine checks what the schema does not. The schema judges a change itself, and
