@@ -43,6 +43,19 @@ func (s space) awaitReason(name, reason string) string {
 	return message
 }
 
+// awaitCause is awaitReason, of a message that says what ended the pod too. Of a guest that ends
+// before that is known, virt-handler says so, and virt-controller corrects it.
+func (s space) awaitCause(name, reason string) (message string) {
+	s.t.Helper()
+	eventually(s.t, soon, func() error {
+		if message = s.awaitReason(name, reason); strings.HasPrefix(message, vmi.UnknownDisruption) {
+			return fmt.Errorf("%s says %q", name, message)
+		}
+		return nil
+	})
+	return message
+}
+
 // row is the line of the VMI in the wide output of kubectl get.
 func (s space) row(name string) string {
 	s.t.Helper()
@@ -149,7 +162,7 @@ func TestAGuestThatDoesNotPowerOffWhenItIsEvictedIsSaidToBeEvicted(t *testing.T)
 	v := s.awaitPhase("slow", vmi.PhaseRunning) // it boots still, and takes no notice of the power button
 	require.NoError(t, s.evict(v))
 	s.awaitPhase("slow", vmi.PhaseFailed)
-	message := s.awaitReason("slow", "Evicted")
+	message := s.awaitCause("slow", "Evicted")
 	require.Contains(t, message, "evicted from node")
 	require.Contains(t, message, "had not powered off when its grace period was over")
 	require.Contains(t, s.row("slow"), "Evicted")
