@@ -298,10 +298,10 @@ func (c *Controller) isAccepted(to protocol.Target, uid types.UID) bool {
 }
 
 // start starts a migration from the node, or goes on with it. A repeated one replaces where
-// the handler of the target is.
+// the handler of the target is. One that says that the target is over need not say that.
 func (c *Controller) start(ctx context.Context, of protocol.Target, options json.RawMessage) (*session, error) {
 	var m protocol.MigrationStart
-	if err := malformed(options, &m, func() bool { return m.UID != "" && m.Pod != "" && m.Address != "" && m.Certificate != "" }); err != nil {
+	if err := malformed(options, &m, func() bool { return m.UID != "" && m.Pod != "" && (m.Over || m.Address != "" && m.Certificate != "") }); err != nil {
 		return nil, err
 	}
 	names := func(v *vmi.VirtualMachineInstance) bool {
