@@ -345,9 +345,17 @@ func TestAHandlerThatStopsFinishesWhatIsUnderWay(t *testing.T) {
 func TestAStreamOfAUserEndsAtTheSwitchAndTheNextReachesTheTarget(t *testing.T) {
 	t.Parallel()
 	m := newMoves(t, 4<<20, 1)
+	at := make(chan string, 1)
+	m.before = func(_ context.Context, c protocol.Call) error {
+		if c == protocol.CallMigrationConfirm { // it ends the guest at the source, and its streams
+			at <- m.instance().Status.NodeName
+		}
+		return nil
+	}
 	require.NoError(t, m.accept())
 	require.NoError(t, m.start())
 	m.requireMoved()
+	require.Equal(t, otherNode, <-at, "who opens a stream again is sent to the target")
 	m.eventually("it is on the node no more", func() bool {
 		c, err := m.source.Stream(t.Context(), targetIn(podUID), protocol.StreamConsole)
 		if err == nil {

@@ -397,8 +397,24 @@ func (r *runner) leave(ctx context.Context) {
 	}
 }
 
+// reportedTimeout is how long the source waits until it is known in the cluster where the guest
+// runs.
+const reportedTimeout = time.Second
+
+// reported waits until the status of the VMI, which the handler of the target writes, names its
+// node. The streams of users end with the guest at the source: those that they open then are to
+// reach the target.
+func (r *runner) reported(ctx context.Context) {
+	for until := time.Now().Add(reportedTimeout); time.Now().Before(until); {
+		if v, _ := r.handled(r.of); v == nil || v.Status.NodeName != r.config.Node || !sleep(ctx, firstPause) {
+			return
+		}
+	}
+}
+
 func (r *runner) confirm(ctx context.Context) error {
 	if *r.known.Moved {
+		r.reported(ctx)
 		r.leave(ctx)
 	}
 	return r.bound(ctx, finishTimeout, func(ctx context.Context) error {

@@ -27,6 +27,8 @@ const (
 	// ofClient is the buffer of what is read of a client: more is read past it. It is not
 	// the buffer of the request, which keeps the request in memory.
 	ofClient = carry.Little
+	// maxReason is the size of the longest reason in a close frame.
+	maxReason = 123
 	// maxDatagram is the size of the largest datagram of UDP.
 	maxDatagram = 65535
 )
@@ -62,6 +64,9 @@ type Options struct {
 	Ping, Idle time.Duration
 	// Cuts says that the peer gets no close frame when the other end is closed.
 	Cuts bool
+	// Gone is asked why the other end is closed, when it is, if the peer is to connect again:
+	// then it gets that in a close frame with the code 1001. Empty: it is not. Nil: it never is.
+	Gone func() string
 }
 
 // Link is a websocket that is open and carries nothing yet. It is joined once.
@@ -117,7 +122,8 @@ func Asked(r *http.Request) bool { return websocket.IsWebSocketUpgrade(r) }
 // Join copies both ways between the peer and far until one of them ends, the peer is silent
 // for too long, or ended is closed. Then it closes both. What came before the end of one is
 // given to the other; for that it waits some seconds at most. The peer gets a close frame
-// with the code 1000 if far ends, unless Cuts, and with 1001 if ended is closed.
+// with the code 1000 if far ends, unless Cuts, and with 1001 if Gone says why it has, or if
+// ended is closed.
 func (l *Link) Join(far net.Conn, ended <-chan struct{}) {
 	var both sync.WaitGroup
 	sent := make(chan struct{})
@@ -132,7 +138,13 @@ func (l *Link) Join(far net.Conn, ended <-chan struct{}) {
 		_ = l.ws.Close()
 		carry.Finish(far)
 	case <-sent:
-		if !l.Cuts {
+		if l.Gone != nil {
+			why = l.Gone()
+		}
+		switch {
+		case why != "":
+			code, why = websocket.CloseGoingAway, why[:min(len(why), maxReason)]
+		case !l.Cuts:
 			code = websocket.CloseNormalClosure
 		}
 	case <-ended:

@@ -136,6 +136,42 @@ func TestHowAStreamEnds(t *testing.T) {
 	}
 }
 
+func TestAPeerGetsTheReasonWhyTheOtherEndIsGone(t *testing.T) {
+	for name, tt := range map[string]struct {
+		gone   func() string
+		code   int
+		reason string
+	}{
+		"it is to connect again":    {func() string { return "moved to node n2" }, websocket.CloseGoingAway, "moved to node n2"},
+		"with as much as there may": {func() string { return strings.Repeat("x", 300) }, websocket.CloseGoingAway, strings.Repeat("x", 123)},
+		"it is not":                 {func() string { return "" }, websocket.CloseNormalClosure, ""},
+		"nothing says why":          {nil, websocket.CloseNormalClosure, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			near, far := net.Pipe()
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				l, err := Upgrade(w, r, Options{Gone: tt.gone})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				l.Join(near, nil)
+			}))
+			defer s.Close()
+			c, answer, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.URL, "http"), nil)
+			require.NoError(t, err)
+			defer answer.Body.Close()
+			defer c.Close()
+			require.NoError(t, far.Close())
+			_, _, err = c.ReadMessage()
+			var closed *websocket.CloseError
+			require.ErrorAs(t, err, &closed)
+			require.Equal(t, tt.code, closed.Code)
+			require.Equal(t, tt.reason, closed.Text)
+		})
+	}
+}
+
 // other is the end that want is not.
 func other(want error) error {
 	if errors.Is(want, io.EOF) {

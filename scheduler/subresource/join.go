@@ -24,6 +24,9 @@ type JoinOptions struct {
 	// Cuts ends the client's connection without a close frame when the other end has
 	// ended, as clients of consoles and screens expect it.
 	Cuts bool
+	// Gone is asked when the other end has ended. What it returns is why the client is to
+	// connect again, and the client gets it in a close frame. Empty, or nil: it is not.
+	Gone func() string
 	// Ended ends the stream when it is closed: the client is to connect again. Nil: it
 	// does not.
 	Ended <-chan struct{}
@@ -43,7 +46,7 @@ func Join(w http.ResponseWriter, r *http.Request, far net.Conn, o JoinOptions) e
 			o.Closed()
 		}
 	}
-	how := websocket.Options{Ping: cmp.Or(o.Ping, 10*time.Second), Idle: cmp.Or(o.Idle, time.Minute), Cuts: o.Cuts}
+	how := websocket.Options{Ping: cmp.Or(o.Ping, 10*time.Second), Idle: cmp.Or(o.Idle, time.Minute), Cuts: o.Cuts, Gone: o.Gone}
 	if o.Datagrams {
 		how.Framing = websocket.Datagrams
 	}

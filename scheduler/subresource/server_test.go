@@ -74,6 +74,8 @@ type echo struct {
 	refuses chan error
 	// streams are the ports that are opened.
 	streams chan protocol.Stream
+	// guest is that of all streams, which end with it.
+	guest context.Context //nolint:containedctx // it stands for a process
 }
 
 func (e echo) Stream(_ context.Context, _ *vmi.VirtualMachineInstance, name protocol.Stream) (net.Conn, error) {
@@ -86,7 +88,11 @@ func (e echo) Stream(_ context.Context, _ *vmi.VirtualMachineInstance, name prot
 		}
 	}
 	a, b := net.Pipe()
-	go func() { _, _ = io.Copy(b, b); _ = b.Close() }()
+	go func() {
+		defer context.AfterFunc(e.guest, func() { _ = b.Close() })()
+		_, _ = io.Copy(b, b)
+		_ = b.Close()
+	}()
 	return a, nil
 }
 
@@ -112,6 +118,8 @@ type world struct {
 	kube    *fake.Clientset
 	// end ends the server and waits until it has.
 	end func()
+	// endGuest ends the guest of all streams.
+	endGuest func()
 }
 
 func newWorld(t *testing.T, objects ...vmi.Object) *world {
@@ -120,7 +128,12 @@ func newWorld(t *testing.T, objects ...vmi.Object) *world {
 
 // newWorldWith makes a world with the limits of c.
 func newWorldWith(t *testing.T, c subresource.Config, objects ...vmi.Object) *world {
-	w := &world{t: t, front: newAuthority(t), reviews: make(chan authorizationv1.SubjectAccessReviewSpec, 10_000), nodes: echo{make(chan string, 10), make(chan error, 10), make(chan protocol.Stream, 10)}}
+	guests, endGuest := context.WithCancel(context.Background())
+	t.Cleanup(endGuest)
+	w := &world{
+		t: t, front: newAuthority(t), reviews: make(chan authorizationv1.SubjectAccessReviewSpec, 10_000),
+		nodes: echo{make(chan string, 10), make(chan error, 10), make(chan protocol.Stream, 10), guests}, endGuest: endGuest,
+	}
 	kube := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "extension-apiserver-authentication"}, Data: map[string]string{
 		"requestheader-client-ca-file": w.front.pem(), "requestheader-allowed-names": `["aggregator"]`,
 		"requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": `["X-Remote-Group"]`,

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/carry"
@@ -56,6 +58,22 @@ func undialed(answer, err error) error {
 	return answer
 }
 
+// movedTimeout is how long it may take to find out whether a guest has moved.
+const movedTimeout = 2 * time.Second
+
+// moved says where the guest of a stream that has ended runs, if that is another node than the
+// one that the stream was opened on. A handler ends the streams of a guest that moves when the
+// status says where the guest is, so a stream that is opened then works. Empty: it has not moved.
+func (s *Server) moved(namespace, name string, uid types.UID, from string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), movedTimeout)
+	defer cancel()
+	v, err := s.Client.VirtualMachineInstances(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil || v.UID != uid || v.Status.NodeName == from || v.Status.NodeName == "" {
+		return "" // also if it is not known
+	}
+	return "moved to node " + v.Status.NodeName
+}
+
 // join opens the far end and joins it with a websocket of the client.
 func (s *Server) join(ctx context.Context, r *request, v *vmi.VirtualMachineInstance, open func(context.Context) (net.Conn, error), o JoinOptions) error {
 	if !websocket.Asked(r.Request) {
@@ -71,6 +89,8 @@ func (s *Server) join(ctx context.Context, r *request, v *vmi.VirtualMachineInst
 		return err
 	}
 	o.Ping, o.Idle, o.Ended, o.Closed = s.Ping, s.Idle, s.ended, leave
+	namespace, name, uid, node := v.Namespace, v.Name, v.UID, v.Status.NodeName // v is not kept as long as the stream
+	o.Gone = func() string { return s.moved(namespace, name, uid, node) }
 	switch err := Join(r.w, r.Request, far, o); {
 	case errors.Is(err, ErrNoWebsocket):
 		return bad("%v", err)

@@ -45,8 +45,14 @@ func (w *world) aggregator() *aggregator {
 // console opens the console of a VMI, "namespace/name". It is nil if that is refused.
 func (a *aggregator) console(t *testing.T, of string) (*websocket.Conn, metav1.Status) {
 	t.Helper()
+	return a.stream(t, of, "console")
+}
+
+// stream opens a stream of a VMI.
+func (a *aggregator) stream(t *testing.T, of, path string) (*websocket.Conn, metav1.Status) {
+	t.Helper()
 	namespace, name, _ := strings.Cut(of, "/")
-	c, answer, err := a.DialContext(t.Context(), a.url+"/namespaces/"+namespace+"/virtualmachineinstances/"+name+"/console", alice()) //nolint:bodyclose // a websocket has none, and of a refusal gorilla has read it
+	c, answer, err := a.DialContext(t.Context(), a.url+"/namespaces/"+namespace+"/virtualmachineinstances/"+name+"/"+path, alice()) //nolint:bodyclose // a websocket has none, and of a refusal gorilla has read it
 	var s metav1.Status
 	if err != nil {
 		require.ErrorIs(t, err, websocket.ErrBadHandshake)
@@ -118,6 +124,48 @@ func TestTheEndOfTheServerClosesStreams(t *testing.T) {
 	require.Nil(t, c)
 	require.Equal(t, metav1.StatusReasonServiceUnavailable, s.Reason)
 }
+
+func TestAStreamWhoseGuestHasMovedSaysWhereItIs(t *testing.T) {
+	for name, tt := range map[string]struct {
+		path   string
+		change func(*vmi.VirtualMachineInstance)
+		code   int
+		why    string
+	}{
+		"a console":                    {"console", moves, websocket.CloseGoingAway, "moved to node n2"},
+		"a screen":                     {"vnc", moves, websocket.CloseGoingAway, "moved to node n2"},
+		"a port":                       {"portforward/22/tcp", moves, websocket.CloseGoingAway, "moved to node n2"},
+		"a console of one that ends":   {"console", func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.PhaseSucceeded }, websocket.CloseAbnormalClosure, "unexpected EOF"},
+		"a port that the guest closes": {"portforward/22/tcp", func(*vmi.VirtualMachineInstance) {}, websocket.CloseNormalClosure, ""},
+		"one of the same name": {"console", func(v *vmi.VirtualMachineInstance) {
+			moves(v)
+			v.UID = "another"
+		}, websocket.CloseAbnormalClosure, "unexpected EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := running()
+			v.Status.Interfaces = []vmi.InterfaceStatus{{Name: "default"}}
+			w := newWorld(t, v)
+			c, s := w.aggregator().stream(t, "a/x", tt.path)
+			require.NotNil(t, c, s.Message)
+			echoes(t, c)
+			v, err := w.vmis.VirtualMachineInstances("a").Get(t.Context(), "x", metav1.GetOptions{}) // with its UID
+			require.NoError(t, err)
+			require.NoError(t, w.vmis.VirtualMachineInstances("a").Delete(t.Context(), "x", metav1.DeleteOptions{}))
+			tt.change(v)
+			w.store.Add(v)
+			w.endGuest()
+			_, _, err = c.ReadMessage()
+			var closed *websocket.CloseError
+			require.ErrorAs(t, err, &closed)
+			require.Equal(t, tt.code, closed.Code)
+			require.Equal(t, tt.why, closed.Text)
+		})
+	}
+}
+
+// moves makes the VMI one that runs on another node.
+func moves(v *vmi.VirtualMachineInstance) { v.Status.NodeName = "n2" }
 
 func TestAttackAFrameTakesNoMemoryByItsLength(t *testing.T) {
 	w := newWorld(t, running())

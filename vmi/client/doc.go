@@ -18,9 +18,9 @@
 // ports of a guest.
 //
 // Read of a stream returns io.EOF when the other side has closed it, and an error that
-// wraps io.ErrUnexpectedEOF when it was cut. The guest's end cuts it, and so does another
-// client of the same console, or the replacement of a component. It is not opened again by
-// itself. Close waits some seconds at most until what was written before has arrived, and
+// wraps io.ErrUnexpectedEOF when it was cut. The guest's end cuts it, and so does its move to
+// another node, another client of the same console, or the replacement of a component. It is
+// not opened again by itself. Close waits some seconds at most until what was written before has arrived, and
 // says if that is not known. All methods may be called from any goroutine.
 //
 // [WaitForPhase] waits for a VMI, [WaitFor] for anything else. Package informer keeps
