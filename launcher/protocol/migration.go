@@ -53,6 +53,9 @@ const (
 	// ReasonContainerDiskChanged: what the target has below the layer of a disk that is sent
 	// is not what the source has.
 	ReasonContainerDiskChanged = "ContainerDiskChanged"
+	// ReasonContainerDiskNotCompared: what is below that layer could not be read in time, or at
+	// all, so it is not known whether it is the same on both sides.
+	ReasonContainerDiskNotCompared = "ContainerDiskNotCompared"
 	// ReasonDiskDiffers: a disk that the target makes itself has another size there.
 	ReasonDiskDiffers = "DiskDiffers"
 	// ReasonNoPostCopy: post-copy is permitted, and the target cannot do it.
@@ -179,14 +182,23 @@ type MigrationDisk struct {
 	// SizeBytes is the size that the guest sees.
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
 	// Copied says that what the guest sees, or the layer above Backing, is sent. False: the
-	// target has the disk.
+	// target has the disk, or Content is what is in it.
 	Copied bool `json:"copied,omitempty"`
-	// Backing is what is known of the file below the layer that is sent. Nil: there is none.
+	// Content is that of an image which the pod has made and the guest only reads, compressed
+	// by gzip. All together have at most [MaxMigrationContent] bytes. Empty: it has another
+	// disk, or a larger image, of which Backing is known.
+	Content []byte `json:"content,omitempty"`
+	// Backing is what is known of the file below the layer that is sent, or of an image that
+	// is not sent. Nil: there is none.
 	Backing *MigrationBacking `json:"backing,omitempty"`
 }
 
+// MaxMigrationContent is how many bytes of the images that a guest only reads are sent with
+// the description of its domain.
+const MaxMigrationContent = MaxMigration / 2
+
 // MigrationBacking is what is known of a file that both sides must have. Two are the same
-// whose sizes are equal, and whose hashes are.
+// whose sizes are equal, and whose hashes are: those of files in container images are known.
 type MigrationBacking struct {
 	SizeBytes int64 `json:"sizeBytes"`
 	// Hash is that of the content, with the name of the algorithm.

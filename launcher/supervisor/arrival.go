@@ -140,6 +140,9 @@ func (s *Supervisor) receive(ctx context.Context, a *arrival, desired protocol.D
 	if err := s.compare(ctx, o.Disks, made.attachments); err != nil {
 		return step, err
 	}
+	if err := unpack(o.Disks, made.attachments); err != nil {
+		return step, err
+	}
 	xml, err := domain.Moved(o.XML, d)
 	if err != nil {
 		return step, err
@@ -192,6 +195,9 @@ func (s *Supervisor) watchArrival(a *arrival) error {
 	return nil
 }
 
+// sent says that what is in the disk comes from where the guest runs.
+func sent(d protocol.MigrationDisk) bool { return d.Copied || len(d.Content) > 0 }
+
 // emptied is what the disks of a guest that arrives are made as: one that is copied as a whole
 // is empty, with the size that it has.
 func emptied(disks []protocol.MigrationDisk) func(storage.Attachment) storage.Attachment {
@@ -206,19 +212,10 @@ func emptied(disks []protocol.MigrationDisk) func(storage.Attachment) storage.At
 	}
 }
 
-// isImage says that the disk is an image of files.
-func isImage(a storage.Attachment) bool {
-	switch a.Source.(type) {
-	case storage.Seed, storage.Folder:
-		return true
-	}
-	return false
-}
-
-// hide lets no other user of the node read what is copied.
+// hide lets no other user of the node read what is sent.
 func hide(disks []protocol.MigrationDisk, attachments map[string]domain.Disk) error {
 	for _, d := range disks {
-		if a := attachments[d.Name]; d.Copied && a.Path != "" {
+		if a := attachments[d.Name]; sent(d) && a.Path != "" {
 			if err := os.Chmod(a.Path, 0o600); err != nil {
 				return err
 			}
@@ -229,21 +226,28 @@ func hide(disks []protocol.MigrationDisk, attachments map[string]domain.Disk) er
 
 // compare says how the disks here differ from what the guest has.
 func (s *Supervisor) compare(ctx context.Context, disks []protocol.MigrationDisk, attachments map[string]domain.Disk) error {
-	ctx, cancel := context.WithTimeout(ctx, hashWait)
+	ctx, cancel := context.WithTimeoutCause(ctx, hashWait, errHashLate)
 	defer cancel()
 	for _, d := range disks {
 		a, ok := attachments[d.Name]
 		if !ok {
 			return transport.Refusal(protocol.ReasonDiskDiffers, "volume %s of the guest is not in this pod", d.Name)
 		}
-		if d.Copied && !a.Ephemeral() {
-			return transport.Refusal(protocol.ReasonDiskDiffers, "volume %s would be copied, and is no disk of the pod here", d.Name)
+		if sent(d) && !a.Ephemeral() {
+			return transport.Refusal(protocol.ReasonDiskDiffers, "volume %s would be sent, and is no disk of the pod here", d.Name)
+		}
+		if len(d.Content) > 0 {
+			continue // it replaces what is here
 		}
 		own, err := s.backing(ctx, a)
 		if err != nil {
 			return fmt.Errorf("volume %s: %w", d.Name, err)
 		}
-		if fault := differ(d.Backing, own); fault != "" {
+		switch fault := differ(d.Backing, own); {
+		case fault == "":
+		case isImage(a.Attachment):
+			return transport.Refusal(protocol.ReasonDiskDiffers, "volume %s has other files here than where the guest runs, and too many to send them: %s", d.Name, fault)
+		default:
 			return transport.Refusal(protocol.ReasonContainerDiskChanged, "volume %s: the image below its layer is another one here than where the guest runs: %s", d.Name, fault)
 		}
 		if a.Ephemeral() && a.SizeBytes != d.SizeBytes {
@@ -253,7 +257,7 @@ func (s *Supervisor) compare(ctx context.Context, disks []protocol.MigrationDisk
 	return nil
 }
 
-// differ says how two backing files differ, as far as both are known.
+// differ says how two backing files differ.
 func differ(theirs, own *protocol.MigrationBacking) string {
 	switch {
 	case (theirs == nil) != (own == nil):
@@ -262,7 +266,7 @@ func differ(theirs, own *protocol.MigrationBacking) string {
 		return ""
 	case theirs.SizeBytes != own.SizeBytes:
 		return fmt.Sprintf("it has %d bytes here and %d there", own.SizeBytes, theirs.SizeBytes)
-	case theirs.Hash != "" && own.Hash != "" && theirs.Hash != own.Hash:
+	case theirs.Hash != own.Hash:
 		return fmt.Sprintf("its content is %s here and %s there", own.Hash, theirs.Hash)
 	}
 	return ""

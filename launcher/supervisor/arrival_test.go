@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
 func TestADiskThatIsCopiedAsAWholeIsMadeEmpty(t *testing.T) {
@@ -38,12 +40,18 @@ func TestTheDisksOfAGuestThatMovesAreComparedWithThoseHere(t *testing.T) {
 	base := filepath.Join(dir, "base")
 	require.NoError(t, os.WriteFile(base, []byte("image"), 0o600))
 	s := &Supervisor{hashes: hashes{logger: slog.New(slog.DiscardHandler), run: func(do func(context.Context)) { go do(t.Context()) }}}
-	hash := s.hashes.of(t.Context(), base)
+	hash, err := s.hashes.of(t.Context(), base)
+	require.NoError(t, err)
 	require.Equal(t, "sha256:6105d6cc76af400325e94d588ce511be5bfdbb73b437dc51eca43917d7a43e3d", hash)
+	s.facts = &facts{desired: &protocol.Desired{Instance: vmitest.New(vmitest.WithContainerDisk("root", "image"))}}
+	files := filepath.Join(dir, "files")
+	require.NoError(t, os.WriteFile(files, []byte("files"), 0o600))
 	own := map[string]domain.Disk{
-		"root":  {Attachment: storage.Attachment{SizeBytes: 512, Source: storage.Overlay{Base: storage.Image{Path: base}}}},
-		"empty": {Attachment: storage.Attachment{SizeBytes: 1024, Source: storage.Blank{}}},
-		"claim": {Attachment: storage.Attachment{SizeBytes: 4096}},
+		"cd":      {Attachment: storage.Attachment{Name: "cd", Path: files, SizeBytes: 5, Source: storage.Folder{}}},
+		"claimed": {Attachment: storage.Attachment{Name: "claimed", SizeBytes: 512, Source: storage.Overlay{Base: storage.Image{Path: base}}}},
+		"root":    {Attachment: storage.Attachment{Name: "root", SizeBytes: 512, Source: storage.Overlay{Base: storage.Image{Path: base}}}},
+		"empty":   {Attachment: storage.Attachment{SizeBytes: 1024, Source: storage.Blank{}}},
+		"claim":   {Attachment: storage.Attachment{SizeBytes: 4096}},
 	}
 	root := func(b *protocol.MigrationBacking) []protocol.MigrationDisk {
 		return []protocol.MigrationDisk{{Name: "root", SizeBytes: 512, Copied: true, Backing: b}}
@@ -54,7 +62,12 @@ func TestTheDisksOfAGuestThatMovesAreComparedWithThoseHere(t *testing.T) {
 		says   string
 	}{
 		"the same":                       {root(&protocol.MigrationBacking{SizeBytes: 5, Hash: hash}), "", ""},
-		"a hash that is not known":       {root(&protocol.MigrationBacking{SizeBytes: 5}), "", ""},
+		"a hash that is not known":       {root(&protocol.MigrationBacking{SizeBytes: 5}), protocol.ReasonContainerDiskChanged, "its content is sha256:6105"},
+		"a file in the same claim":       {[]protocol.MigrationDisk{{Name: "claimed", SizeBytes: 512, Copied: true, Backing: &protocol.MigrationBacking{SizeBytes: 5}}}, "", ""},
+		"files that are sent":            {[]protocol.MigrationDisk{{Name: "cd", SizeBytes: 9, Content: []byte{1}}}, "", ""},
+		"the same files, which are many": {[]protocol.MigrationDisk{{Name: "cd", SizeBytes: 5, Backing: &protocol.MigrationBacking{SizeBytes: 5, Hash: "sha256:3d7db37d08f9140fd09f12b9621cd0954b6d56a9d2f357fb2c7f5d62636d2fd1"}}}, "", ""},
+		"other files, which are many":    {[]protocol.MigrationDisk{{Name: "cd", SizeBytes: 5, Backing: &protocol.MigrationBacking{SizeBytes: 5, Hash: "sha256:0"}}}, protocol.ReasonDiskDiffers, "volume cd has other files here"},
+		"a claim is not sent":            {[]protocol.MigrationDisk{{Name: "claim", SizeBytes: 4096, Content: []byte{1}}}, protocol.ReasonDiskDiffers, "is no disk of the pod here"},
 		"another hash":                   {root(&protocol.MigrationBacking{SizeBytes: 5, Hash: "sha256:0"}), protocol.ReasonContainerDiskChanged, "its content is sha256:6105"},
 		"another size":                   {root(&protocol.MigrationBacking{SizeBytes: 6, Hash: hash}), protocol.ReasonContainerDiskChanged, "it has 5 bytes here and 6 there"},
 		"no backing file there":          {root(nil), protocol.ReasonContainerDiskChanged, "only one of them has one"},
@@ -76,6 +89,73 @@ func TestTheDisksOfAGuestThatMovesAreComparedWithThoseHere(t *testing.T) {
 			require.ErrorContains(t, err, tt.says)
 		})
 	}
+}
+
+func TestAnImageThatTheGuestReadsIsAsItWasWhereItRan(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, content, 0o644))
+		return path
+	}
+	image := append(make([]byte, 64<<10), "the secret as it was"...)
+	there := file("there", image)
+	content, err := pack(there, 1<<10)
+	require.NoError(t, err)
+	require.Less(t, len(content), 1<<10)
+	none, err := pack(there, 20)
+	require.NoError(t, err)
+	require.Nil(t, none, "it is larger")
+	_, err = pack(filepath.Join(dir, "missing"), 1<<10)
+	require.ErrorIs(t, err, os.ErrNotExist)
+
+	for name, own := range map[string]string{"of the same size": strings.Repeat("x", len(image)), "shorter": "x", "longer": strings.Repeat("x", len(image)+1)} {
+		disks := []protocol.MigrationDisk{{Name: "other"}, {Name: "cd", SizeBytes: int64(len(image)), Content: content}}
+		here := map[string]domain.Disk{"cd": {Attachment: storage.Attachment{Path: file("here", []byte(own)), SizeBytes: int64(len(own)), Source: storage.Folder{}}}}
+		require.NoError(t, hide(disks, here))
+		require.NoError(t, unpack(disks, here), name)
+		got, err := os.ReadFile(here["cd"].Path)
+		require.NoError(t, err)
+		require.Equal(t, image, got, name)
+		require.EqualValues(t, len(image), here["cd"].SizeBytes, name)
+		require.Equal(t, storage.Folder{}, here["cd"].Source, "it can move on")
+		info, err := os.Stat(here["cd"].Path)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+		disks[1].SizeBytes--
+		require.ErrorContains(t, unpack(disks, here), "write the image of volume cd: its content has another size")
+	}
+}
+
+func TestAGuestDoesNotMoveWhoseImageWasNotCompared(t *testing.T) {
+	dir := t.TempDir()
+	base := filepath.Join(dir, "base")
+	runs := make(chan func(context.Context), 10)
+	s := &Supervisor{hashes: hashes{logger: slog.New(slog.DiscardHandler), run: func(do func(context.Context)) { runs <- do }}}
+	s.facts = &facts{desired: &protocol.Desired{Instance: vmitest.New(vmitest.WithContainerDisk("root", "image"))}}
+	disk := domain.Disk{Attachment: storage.Attachment{Name: "root", SizeBytes: 512, Source: storage.Overlay{Base: storage.Image{Path: base}}}}
+	refused := func(ctx context.Context, says string) {
+		t.Helper()
+		_, err := s.backing(ctx, disk)
+		var r *vmi.Refusal
+		require.ErrorAs(t, err, &r)
+		require.Equal(t, protocol.ReasonContainerDiskNotCompared, r.Reason)
+		require.ErrorContains(t, err, "volume root")
+		require.ErrorContains(t, err, says)
+	}
+	late, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errHashLate)
+	defer cancel()
+	refused(late, "it was not read within 25s")
+
+	(<-runs)(t.Context()) // there is no file
+	go func() { (<-runs)(t.Context()) }()
+	refused(t.Context(), "no such file")
+	require.NoError(t, os.WriteFile(base, []byte("image"), 0o600))
+	go func() { (<-runs)(t.Context()) }()
+	b, err := s.backing(t.Context(), disk)
+	require.NoError(t, err, "it is read again")
+	require.NotEmpty(t, b.Hash)
+	require.Empty(t, runs)
 }
 
 func TestPostCopyIsRefusedUnlessQEMUMayHandlePageFaults(t *testing.T) {

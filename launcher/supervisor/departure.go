@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -147,15 +148,17 @@ func (s *Supervisor) begin(ctx context.Context, d *departure) (b protocol.Migrat
 	if d.conn, err = s.dialMigration(ctx); err != nil {
 		return b, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	now, err := d.conn.Describe(ctx, s.domainName())
+	asking, answered := context.WithTimeout(ctx, dialTimeout)
+	now, err := d.conn.Describe(asking, s.domainName())
+	answered()
 	if err != nil {
 		return b, err
 	}
 	if b.Disks, err = s.departingDisks(ctx, now); err != nil {
 		return b, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
 	if now.Memory != nil {
 		d.bytes = int64(now.Memory.Value) << 10 // libvirt counts in KiB
 	}
@@ -175,8 +178,9 @@ func (s *Supervisor) begin(ctx context.Context, d *departure) (b protocol.Migrat
 	return b, err
 }
 
-// departingDisks are the disks of the domain for the target. What the pod has made of a disk, and
-// the guest may write to, is copied.
+// departingDisks are the disks of the domain for the target. What the pod has made of a disk is
+// copied if the guest may write to it. QEMU copies no other: the images of files that the guest
+// only reads are sent with the description of the disks, and the target must have the rest.
 func (s *Supervisor) departingDisks(ctx context.Context, now *libvirtxml.Domain) ([]protocol.MigrationDisk, error) {
 	s.facts.mu.Lock()
 	disks, attachments := s.facts.observed.Disks, s.facts.attachments
@@ -189,20 +193,28 @@ func (s *Supervisor) departingDisks(ctx context.Context, now *libvirtxml.Domain)
 			}
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, hashWait)
+	ctx, cancel := context.WithTimeoutCause(ctx, hashWait, errHashLate)
 	defer cancel()
 	var all []protocol.MigrationDisk
+	left := protocol.MaxMigrationContent
 	for _, d := range disks {
 		a, ok := attachments[d.Name]
 		if !ok {
 			return nil, transport.Refusal(protocol.ReasonUnavailable, "how the disk of volume %s was made is not known to a launcher that was started again", d.Name)
 		}
 		m := protocol.MigrationDisk{Name: d.Name, Target: d.Target, SizeBytes: d.SizeBytes, Copied: a.Ephemeral() && !readOnly[d.Target]}
-		backing, err := s.backing(ctx, a)
-		if err != nil {
-			return nil, fmt.Errorf("volume %s: %w", d.Name, err)
+		var err error
+		if image := isImage(a.Attachment); image && !m.Copied {
+			if m.Content, err = pack(a.Path, left); err != nil {
+				return nil, fmt.Errorf("volume %s: %w", d.Name, err)
+			}
+			left -= len(m.Content)
 		}
-		m.Backing = backing
+		if !isImage(a.Attachment) || !sent(m) {
+			if m.Backing, err = s.backing(ctx, a); err != nil {
+				return nil, fmt.Errorf("volume %s: %w", d.Name, err)
+			}
+		}
 		all = append(all, m)
 	}
 	return all, nil
@@ -582,19 +594,32 @@ func (s *Supervisor) confirm(ctx context.Context, d *departure, cookie []byte, w
 	return err
 }
 
-// backing is what is known of the file below the layer of a disk. Nil: there is none.
+// backing is what is known of the file below the layer of a disk, or of an image of files. Nil:
+// it is neither. What is in a claim is the same in both pods: it is not hashed.
 func (s *Supervisor) backing(ctx context.Context, a domain.Disk) (*protocol.MigrationBacking, error) {
-	over, ok := a.Source.(storage.Overlay)
-	if !ok {
+	path, hashed := a.Path, true
+	if over, ok := a.Source.(storage.Overlay); ok {
+		path, hashed = over.Base.Path, s.facts.inContainerDisk(a.Name)
+	} else if !isImage(a.Attachment) {
 		return nil, nil
 	}
-	facts, err := probe.Path(over.Base.Path)
+	facts, err := probe.Path(path)
+	if err != nil || !hashed {
+		return &protocol.MigrationBacking{SizeBytes: facts.SizeBytes}, err
+	}
+	hash, err := s.hashes.of(ctx, path)
 	if err != nil {
-		return nil, err
+		return nil, transport.Refusal(protocol.ReasonContainerDiskNotCompared,
+			"volume %s: its image is not known to be the same on both nodes: %v", a.Name, err)
 	}
-	b := &protocol.MigrationBacking{SizeBytes: facts.SizeBytes}
-	if !over.Base.Device {
-		b.Hash = s.hashes.of(ctx, over.Base.Path)
-	}
-	return b, nil
+	return &protocol.MigrationBacking{SizeBytes: facts.SizeBytes, Hash: hash}, nil
+}
+
+// inContainerDisk says that the volume is a container disk.
+func (f *facts) inContainerDisk(volume string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.desired != nil && f.desired.Instance != nil && slices.ContainsFunc(f.desired.Instance.Spec.Volumes, func(v vmi.Volume) bool {
+		return v.Name == volume && v.ContainerDisk != nil
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -17,15 +18,19 @@ import (
 )
 
 const (
-	// hashWait is how long a step of a migration waits for the hashes of backing files. One that
-	// is not there then is not compared: a migration is not delayed by it for longer.
-	hashWait = 500 * time.Millisecond
+	// hashWait is how long a step of a migration waits for the hashes of backing files. Without
+	// them the guest does not move: what is below its layers may be another image. A file of some
+	// GB is read in that time, and a hash that is not there yet is computed on.
+	hashWait = 25 * time.Second
 	// hashAfter is how long after its start a guest's backing files are hashed, for a migration
 	// that may come.
 	hashAfter = time.Minute
 	// hashPart is what part of the time is spent on that as long as no migration waits.
 	hashPart = 10
 )
+
+// errHashLate is why a hash is not known.
+var errHashLate = fmt.Errorf("it was not read within %s", hashWait)
 
 // hashes are those of files that do not change, each computed once. The zero value has none.
 type hashes struct {
@@ -38,11 +43,13 @@ type hashes struct {
 // hash is that of a file.
 type hash struct {
 	done  chan struct{}
-	value string // empty: the file cannot be read
+	value string
+	err   error // why the file cannot be read
 	hurry atomic.Bool
 }
 
-// begin computes the hash of a file in the background, once.
+// begin computes the hash of a file in the background, once. One that cannot be read is read
+// again when it is asked for again.
 func (h *hashes) begin(path string) *hash {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,22 +64,26 @@ func (h *hashes) begin(path string) *hash {
 	h.run(func(ctx context.Context) {
 		defer close(one.done)
 		began := time.Now()
-		value, err := one.compute(ctx, path)
-		h.logger.Debug("the hash of a backing file", "path", path, "hash", value, "seconds", time.Since(began).Seconds(), "err", err)
-		one.value = value
+		one.value, one.err = one.compute(ctx, path)
+		h.logger.Debug("the hash of a backing file", "path", path, "hash", one.value, "seconds", time.Since(began).Seconds(), "err", one.err)
+		if one.err != nil {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			delete(h.all, path)
+		}
 	})
 	return one
 }
 
-// of is the hash of a file, as soon as it is there. Empty: ctx ends before, or there is none.
-func (h *hashes) of(ctx context.Context, path string) string {
+// of is the hash of a file, as soon as it is there.
+func (h *hashes) of(ctx context.Context, path string) (string, error) {
 	one := h.begin(path)
 	one.hurry.Store(true)
 	select {
 	case <-one.done:
-		return one.value
+		return one.value, one.err
 	case <-ctx.Done():
-		return ""
+		return "", context.Cause(ctx)
 	}
 }
 
@@ -115,8 +126,8 @@ func (s *Supervisor) hashLater(disks map[string]domain.Disk) {
 		case <-s.inner.Done():
 			return
 		}
-		for _, d := range disks {
-			if over, ok := d.Source.(storage.Overlay); ok && !over.Base.Device {
+		for name, d := range disks {
+			if over, ok := d.Source.(storage.Overlay); ok && s.facts.inContainerDisk(name) {
 				s.hashes.begin(over.Base.Path)
 			}
 		}

@@ -301,6 +301,35 @@ func TestAnImageThatWasChangedKeepsTheGuestWhereItIs(t *testing.T) {
 	from.lives(true)
 }
 
+func TestACDROMHasAtTheTargetWhatTheGuestHasReadSoFar(t *testing.T) {
+	t.Parallel()
+	const seed = "kubevirt-ephemeral-disks/cloud-init-data/default/vm/noCloud.iso"
+	with := func(userData, networkData string) *vmi.VirtualMachineInstance {
+		v := instance()
+		v.Spec.Domain.Devices.Disks[1] = vmi.Disk{Name: "seed", CDRom: &vmi.CDRomTarget{Bus: vmi.DiskBusSATA}}
+		v.Spec.Volumes[1].CloudInitNoCloud.UserData, v.Spec.Volumes[1].CloudInitNoCloud.NetworkData = userData, networkData
+		return v
+	}
+	first := newPod(t, bootable())
+	require.NoError(t, first.client.Put(t.Context(), protocol.Desired{Instance: with("#!/bin/sh", "")}))
+	first.phase(protocol.Running)
+	first.says("test guest is up", 1)
+	want, err := os.ReadFile(first.path(seed))
+	require.NoError(t, err)
+	from := first
+	for size, networkData := range map[string]string{"same": "", "another": "version: 2"} {
+		to := newPod(t, bootable())
+		require.NoError(t, to.client.Put(t.Context(), protocol.Desired{Instance: with("#!/bin/su", networkData), Role: vmi.RoleTarget}))
+		migration{T: t, uid: types.UID(size), from: from, to: to}.moves(func() {
+			got, err := os.ReadFile(to.path(seed))
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		})
+		to.lives(false)
+		from = to
+	}
+}
+
 func TestAGuestThatIsToEndIsNotSent(t *testing.T) {
 	t.Parallel()
 	from, to := newPod(t, bootable()), newTarget(t, bootable())
