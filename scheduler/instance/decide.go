@@ -151,8 +151,7 @@ func watch(o Observed) scheduler.Plan {
 			p.Actions = left(o).Actions
 		}
 		p.Actions = append(p.Actions, opened(o)...)
-		p.Actions = append(p.Actions, located(o)...)
-		p.Actions = append(p.Actions, outdated(o)...)
+		p.Actions = append(p.Actions, relabelled(o)...)
 		return p
 	}
 	e := endOf(active)

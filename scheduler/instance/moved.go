@@ -17,19 +17,37 @@ import (
 // to run at the target: a target destroys a guest of which it receives no more for 10 s.
 const switchTime = 15 * time.Second
 
-// located makes the labels say where the VMI runs, and where it moves to, in one write.
-func located(o Observed) []scheduler.Action {
-	is := labelled(o, o.VMI.Status.NodeName)
-	to, ok := o.VMI.Labels[vmi.MigrationTargetNodeLabel]
-	switch {
-	case !ok || movesTo(o, to) || isUnreadable(o):
-		return is
-	case len(is) == 0:
-		return []scheduler.Action{scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}}
+// relabelled makes the labels say where the VMI runs, where it moves to, and whether its
+// launcher is outdated, in one write.
+func relabelled(o Observed) []scheduler.Action {
+	if isUnreadable(o) {
+		return nil
 	}
-	return []scheduler.Action{scheduler.ChangeLabels{
-		Labels: map[string]string{vmi.NodeNameLabel: o.VMI.Status.NodeName}, Removed: []string{vmi.MigrationTargetNodeLabel},
-	}}
+	set, removed := map[string]string{}, []string(nil)
+	if node := o.VMI.Status.NodeName; node != "" && o.VMI.Labels[vmi.NodeNameLabel] != node {
+		set[vmi.NodeNameLabel] = node
+	}
+	if to, ok := o.VMI.Labels[vmi.MigrationTargetNodeLabel]; ok && !movesTo(o, to) {
+		removed = append(removed, vmi.MigrationTargetNodeLabel)
+	}
+	_, labelled := o.VMI.Labels[vmi.OutdatedLauncherLabel]
+	switch is, known := outdated(o); {
+	case known && labelled && !is:
+		removed = append(removed, vmi.OutdatedLauncherLabel)
+	case known && !labelled && is:
+		set[vmi.OutdatedLauncherLabel] = ""
+	}
+	switch {
+	case len(set)+len(removed) == 0:
+		return nil
+	case len(removed) == 0 && len(set) == 1:
+		for k, v := range set {
+			return []scheduler.Action{scheduler.SetLabel{Key: k, Value: v}}
+		}
+	case len(set) == 0 && len(removed) == 1:
+		return []scheduler.Action{scheduler.RemoveLabel{Key: removed[0]}}
+	}
+	return []scheduler.Action{scheduler.ChangeLabels{Labels: set, Removed: removed}}
 }
 
 // movesTo says that a migration moves the VMI to the node, or is about to: the label is
@@ -44,7 +62,7 @@ func movesTo(o Observed, node string) bool {
 }
 
 // left takes the pods out of the status that a migration has left and that have ended, or do
-// not exist any more.
+// not exist any more. With the pod goes the image that the VMI ran in.
 func left(o Observed) scheduler.Plan {
 	m := o.VMI.Status.MigrationState
 	if m == nil || !m.Completed {
@@ -57,7 +75,12 @@ func left(o Observed) scheduler.Plan {
 			delete(pods, uid)
 		}
 	}
-	return write(o, func(s *vmi.VirtualMachineInstanceStatus, _ metav1.Time) { s.ActivePods = pods })
+	if len(pods) == len(o.VMI.Status.ActivePods) {
+		return scheduler.Plan{}
+	}
+	return write(o, func(s *vmi.VirtualMachineInstanceStatus, _ metav1.Time) {
+		s.ActivePods, s.LauncherContainerImageVersion = pods, runsIn(o)
+	})
 }
 
 // others are the pods besides the active one.

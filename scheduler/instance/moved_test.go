@@ -91,6 +91,9 @@ func hasFailed(v *vmi.VirtualMachineInstance) {
 func TestTheLabelsSayWhereAVMIIsAndWhereItMovesTo(t *testing.T) {
 	t.Parallel()
 	given := func(v *vmi.VirtualMachineInstance) { v.Labels[vmi.MigrationTargetNodeLabel] = "node2" }
+	old := func(v *vmi.VirtualMachineInstance) {
+		v.Status.LauncherContainerImageVersion, v.Labels[vmi.OutdatedLauncherLabel] = "example/virt-launcher:0", ""
+	}
 	for name, tt := range map[string]struct {
 		vmi    *vmi.VirtualMachineInstance
 		target *corev1.Pod
@@ -98,6 +101,9 @@ func TestTheLabelsSayWhereAVMIIsAndWhereItMovesTo(t *testing.T) {
 	}{
 		"it has moved": {stored(vmi.PhaseRunning, arrived), secondPod(running),
 			scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel}}},
+		"it has moved to the launcher of now": {stored(vmi.PhaseRunning, arrived, old), secondPod(running),
+			scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel, vmi.OutdatedLauncherLabel}}},
+		"it stays in the old launcher":      {stored(vmi.PhaseRunning, moves, readyNow, old, hasFailed), nil, nil},
 		"it moves":                          {stored(vmi.PhaseRunning, moves, readyNow, given), secondPod(running), nil},
 		"it is about to be handed over":     {stored(vmi.PhaseRunning, readyNow, given), secondPod(running), nil},
 		"the target ended before":           {stored(vmi.PhaseRunning, readyNow, given), secondPod(exited(1, time.Second, "")), scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
@@ -145,6 +151,9 @@ func TestAPodThatAGuestHasLeftIsAPodOfTheVMIUntilItHasEnded(t *testing.T) {
 				if w, ok := a.(writeStatus); ok {
 					got = w.Object.Status.ActivePods
 					require.Equal(t, tt.vmi.Status.Phase, w.Object.Status.Phase)
+					if len(tt.want) == 1 && tt.want["target-uid"] != "" {
+						require.Equal(t, config.Image, w.Object.Status.LauncherContainerImageVersion)
+					}
 				}
 			}
 			require.Equal(t, tt.want, got)

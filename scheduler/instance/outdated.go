@@ -1,24 +1,18 @@
 package instance
 
-import (
-	"github.com/podvisor/podvisor/scheduler"
-	"github.com/podvisor/podvisor/vmi"
-)
-
-// outdated labels a VMI that runs with another launcher than a start would give it, as
-// after an upgrade, and takes the label back. A launcher of which no image is written is
+// outdated says whether the VMI runs with another launcher than a start would give it, as
+// after an upgrade, and whether that is known: a launcher of which no image is written is
 // not judged.
-func outdated(o Observed) []scheduler.Action {
-	in, now := o.VMI.Status.LauncherContainerImageVersion, o.Config.ImageOf(o.VMI)
-	if in == "" || now == "" || isUnreadable(o) {
-		return nil
+func outdated(o Observed) (is, known bool) {
+	in, now := runsIn(o), o.Config.ImageOf(o.VMI)
+	return in != now, in != "" && now != ""
+}
+
+// runsIn is the image of the launcher that the VMI runs in. Empty: it is not known. Right
+// after a migration the status still has that of the pod that the VMI has left.
+func runsIn(o Observed) string {
+	if m := o.VMI.Status.MigrationState; m != nil && m.Completed && !m.Failed {
+		return image(o.Pods.Active)
 	}
-	_, labelled := o.VMI.Labels[vmi.OutdatedLauncherLabel]
-	switch {
-	case in != now && !labelled:
-		return []scheduler.Action{scheduler.SetLabel{Key: vmi.OutdatedLauncherLabel}}
-	case in == now && labelled:
-		return []scheduler.Action{scheduler.RemoveLabel{Key: vmi.OutdatedLauncherLabel}}
-	}
-	return nil
+	return o.VMI.Status.LauncherContainerImageVersion
 }
