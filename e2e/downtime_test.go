@@ -106,11 +106,12 @@ func (s space) ping(node, address string) *answers {
 	go func() {
 		b := make([]byte, 1500)
 		for {
-			n, _, err := c.ReadFrom(b)
+			n, from, err := c.ReadFrom(b)
 			if err != nil {
 				return
 			}
-			if n < 8 || b[0] != 0 || binary.BigEndian.Uint16(b[4:]) != id {
+			// The socket has the answers to other pings of the node too.
+			if from.String() != address || n < 8 || b[0] != 0 || binary.BigEndian.Uint16(b[4:]) != id {
 				continue
 			}
 			mu.Lock()
