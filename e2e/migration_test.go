@@ -1,19 +1,29 @@
 package e2e
 
 import (
+	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"net/http"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/podvisor/podvisor/e2e/images"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/migrationpolicy"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
@@ -51,15 +61,79 @@ func mover(name string, number int, model vmi.InterfaceModel, options ...vmitest
 	v := guest(name, keepsJournal, append([]vmitest.Option{
 		vmitest.WithEmptyDisk("journal", "16Mi"), vmitest.WithMultus("second", "lan"), vmitest.WithGracePeriod(3),
 	}, options...)...)
+	onJournal(v)
+	v.Spec.Domain.Devices.Interfaces[1].MacAddress, v.Spec.Domain.Devices.Interfaces[1].Model = fmt.Sprintf("02:00:00:00:82:%02x", number), model
+	withNetworkData(v, "version: 2\nethernets:\n  eth1: {addresses: ["+movingAddress(number)+"/24]}\n")
+	return v
+}
+
+// onJournal gives the disk of the journal its serial number.
+func onJournal(v *vmi.VirtualMachineInstance) {
 	for n := range v.Spec.Domain.Devices.Disks {
 		if d := &v.Spec.Domain.Devices.Disks[n]; d.Name == "journal" {
 			d.Serial, d.Disk = "journal", &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}
 		}
 	}
-	v.Spec.Domain.Devices.Interfaces[1].MacAddress, v.Spec.Domain.Devices.Interfaces[1].Model = fmt.Sprintf("02:00:00:00:82:%02x", number), model
-	withNetworkData(v, "version: 2\nethernets:\n  eth1: {addresses: ["+movingAddress(number)+"/24]}\n")
-	return v
 }
+
+// readsFiles makes a page of the sum of what is on the CD-ROM of SCSI and on the disk with the
+// serial number secret, read anew.
+const readsFiles = `#!/bin/sh
+mkdir -p /www/cgi-bin
+cat > /www/cgi-bin/files <<'EOF'
+#!/bin/sh
+printf 'Content-Type: text/plain\r\n\r\n'
+echo 3 > /proc/sys/vm/drop_caches
+for b in /sys/block/vd*; do [ "$(cat $b/serial)" != secret ] || cksum < /dev/${b##*/}; done
+cksum < /dev/sr0
+EOF
+chmod 755 /www/cgi-bin/files
+`
+
+// withFiles adds to the VMI files of a ConfigMap and of a Secret, on CD-ROMs and on a disk, and
+// a USB tablet.
+func (s space) withFiles(v *vmi.VirtualMachineInstance) {
+	s.t.Helper()
+	s.files("as they were")
+	for n := range v.Spec.Volumes {
+		if in := v.Spec.Volumes[n].CloudInitNoCloud; in != nil {
+			in.UserData = readsFiles + in.UserData
+		}
+	}
+	config := vmi.VolumeSource{ConfigMap: &vmi.ConfigMapVolume{LocalObjectReference: corev1.LocalObjectReference{Name: "files"}}}
+	secret := vmi.VolumeSource{Secret: &vmi.SecretVolume{SecretName: "files"}}
+	withVolume("secret", secret)(v)
+	vmitest.WithDisk("config", config)(v)
+	vmitest.WithDisk("sata", secret)(v)
+	d := &v.Spec.Domain.Devices
+	d.Disks[len(d.Disks)-2].Disk, d.Disks[len(d.Disks)-2].CDRom = nil, &vmi.CDRomTarget{Bus: vmi.DiskBusSCSI}
+	d.Disks[len(d.Disks)-1].Disk, d.Disks[len(d.Disks)-1].CDRom = nil, &vmi.CDRomTarget{Bus: vmi.DiskBusSATA}
+	d.Inputs = []vmi.Input{{Name: "tablet", Type: vmi.InputTablet, Bus: vmi.InputBusUSB}}
+}
+
+// files makes the ConfigMap and the Secret, or replaces them.
+func (s space) files(text string) {
+	s.t.Helper()
+	core := world.kube.CoreV1()
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "files"}, Data: map[string]string{"file": text}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "files"}, StringData: map[string]string{"file": text}}
+	_, err := core.ConfigMaps(s.name).Create(s.t.Context(), config, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = core.ConfigMaps(s.name).Update(s.t.Context(), config, metav1.UpdateOptions{})
+	}
+	require.NoError(s.t, err)
+	_, err = core.Secrets(s.name).Create(s.t.Context(), secret, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = core.Secrets(s.name).Update(s.t.Context(), secret, metav1.UpdateOptions{})
+	}
+	require.NoError(s.t, err)
+}
+
+// The flags of make test-migrations, and what is enough else.
+var (
+	moves    = flag.Int("moves", 4, "how often a guest moves there and back")
+	slowMove = flag.Duration("slow", 30*time.Second, "how long a migration may take that is too slow")
+)
 
 // migrate creates a migration of the VMI.
 func (s space) migrate(name string) *vmi.VirtualMachineInstanceMigration {
@@ -196,15 +270,17 @@ func TestAGuestMovesThereAndBackAndItsUsersGoOn(t *testing.T) {
 			s.service("mover")
 			visitor := s.newVisitor()
 			v := mover("mover", 10+number, model)
+			s.withFiles(v)
 			s.create(v)
 			v = s.awaitSteady("mover")
+			files := visitor.awaitPage("http://mover/cgi-bin/files")
+			s.files("as they are now")
 			before := visitor.state("http://mover")
 			svc, err := world.kube.CoreV1().Services(s.name).Get(t.Context(), "mover", metav1.GetOptions{})
 			require.NoError(t, err)
 
-			const moves = 4
 			var byICMP, byTCP, byClock, whole []time.Duration
-			for range moves {
+			for range *moves {
 				from := v.Status.NodeName
 				pings, dials := s.ping(from, movingAddress(10+number)), s.dial(from, svc.Spec.ClusterIP+":80")
 				began := time.Now()
@@ -215,6 +291,7 @@ func TestAGuestMovesThereAndBackAndItsUsersGoOn(t *testing.T) {
 				byICMP, byTCP = append(byICMP, pings.end()), append(byTCP, dials.end())
 				byClock = append(byClock, after.offset-before.offset)
 				before = after
+				require.Equal(t, files, visitor.awaitPage("http://mover/cgi-bin/files"), "the guest has the files that it had")
 				require.LessOrEqual(t, s.readyPods("mover"), 1)
 				s.awaitOnePod(v)
 				state, interfaces := v.Status.MigrationState, v.Status.Interfaces
@@ -293,18 +370,128 @@ func TestAMigrationThatIsDeletedLeavesTheGuestAsItIs(t *testing.T) {
 	}
 }
 
-func TestOnlyOneMigrationOfAVMIIsAccepted(t *testing.T) {
+// noWayOut is a NetworkPolicy that lets no connection out of any pod.
+const noWayOut = `
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: no-way-out}
+spec: {podSelector: {}, policyTypes: [Egress], egress: []}
+`
+
+func TestTheStreamsOfAGuestSayWhereItHasMovedTo(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
+	u := s.user("edit")
 	s.create(guest("once", cloudConfig("hostname: once"), vmitest.WithGracePeriod(1)))
 	s.awaitSteady("once")
+	_, err := world.kubectl.RunInput(t.Context(), strings.NewReader(noWayOut), "-n", s.name, "apply", "-f", "-")
+	require.NoError(t, err)
 	from := s.get("once").Status.NodeName
+	port, err := u.vmis.PortForward("once")(t.Context(), "tcp", ":80")
+	require.NoError(t, err)
+	console := u.console("once")
+	console.shows("root@once", "\r")
+	console.types("cd /tmp\r")
+	streams := map[string]*terminal{"console": console, "screen": u.watch(u.screen("once", client.VNCOptions{})), "port": u.watch(port)}
+
 	m := s.migrate("once")
-	_, err := world.vmis.VirtualMachineInstanceMigrations(s.name).Create(t.Context(), &vmi.VirtualMachineInstanceMigration{
+	_, err = world.vmis.VirtualMachineInstanceMigrations(s.name).Create(t.Context(), &vmi.VirtualMachineInstanceMigration{
 		ObjectMeta: metav1.ObjectMeta{Name: "second"}, Spec: vmi.VirtualMachineInstanceMigrationSpec{VMIName: "once"},
 	}, metav1.CreateOptions{})
-	require.ErrorContains(t, err, "in-flight migration detected.")
-	s.moved(s.awaitMigration(m, vmi.MigrationPhaseSucceeded), from)
+	require.ErrorContains(t, err, "in-flight migration detected.", "only one migration of a VMI is accepted")
+	console.isCut()
+	began := time.Now()
+	again := u.console("once") // at once: nothing is to be waited for
+	t.Logf("the console is open again after %s", time.Since(began))
+	v := s.moved(s.awaitMigration(m, vmi.MigrationPhaseSucceeded), from)
+	for what, stream := range streams {
+		stream.isCut()
+		require.ErrorContains(t, stream.err, "moved to node "+v.Status.NodeName, what)
+	}
+	again.shows("/tmp", "pwd\r")
+	require.NoError(t, u.screen("once", client.VNCOptions{}).Close())
+	u.usePort("once")
+}
+
+// usePort gets the page of the VMI over a forwarded port.
+func (u user) usePort(name string) {
+	u.t.Helper()
+	web := http.Client{Timeout: soon, Transport: &http.Transport{DialContext: u.vmis.PortForward(name), DisableKeepAlives: true}}
+	answer, err := web.Get("http://" + name)
+	require.NoError(u.t, err)
+	require.NoError(u.t, answer.Body.Close())
+}
+
+func TestAGuestThatMemoryCannotBeSentOfInTimeStaysAndIsLive(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.service("busy")
+	visitor := s.newVisitor()
+	policies := client.Of(world.vmis, migrationpolicy.MigrationPolicies, "")
+	p := &migrationpolicy.MigrationPolicy{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Spec: migrationpolicy.MigrationPolicySpec{
+		Selectors:             &migrationpolicy.Selectors{NamespaceSelector: map[string]string{corev1.LabelMetadataName: s.name}},
+		BandwidthPerMigration: new(resource.MustParse("1Mi")), AllowAutoConverge: new(true), CompletionTimeoutPerGiB: new(int64(*slowMove / time.Second)),
+	}}
+	_, err := policies.Create(t.Context(), p, metav1.CreateOptions{})
+	require.NoError(t, err)
+	remove := sync.OnceValue(func() error {
+		return policies.Delete(context.WithoutCancel(t.Context()), p.Name, metav1.DeleteOptions{})
+	})
+	t.Cleanup(func() { _ = remove() })
+	v := guest("busy", keepsJournal+"while :; do dd if=/dev/urandom of=/tmp/busy bs=1M count=4 conv=notrunc 2>/dev/null; sleep 1; done &\n", vmitest.WithEmptyDisk("journal", "16Mi"), vmitest.WithGracePeriod(3))
+	onJournal(v)
+	// It answers for the guest that it waits for, or it were over before the migration.
+	v.Spec.LivenessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}},
+		PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 10, InitialDelaySeconds: 10}
+	s.create(v)
+	v = s.awaitSteady("busy")
+	before := visitor.state("http://busy")
+
+	began := time.Now()
+	m := s.awaitMigration(s.migrate("busy"), vmi.MigrationPhaseFailed)
+	require.GreaterOrEqual(t, time.Since(began), *slowMove)
+	now := s.get("busy")
+	require.Contains(t, now.Status.MigrationState.FailureReason, "has been aborted: it was not complete after")
+	require.Equal(t, m.UID, now.Status.MigrationState.MigrationUID)
+	require.Equal(t, p.Name, *now.Status.MigrationState.MigrationPolicyName)
+	require.False(t, now.Status.MigrationState.AbortRequested, "no user has asked for it")
+	require.Equal(t, v.Status.NodeName, now.Status.NodeName)
+	require.Equal(t, vmi.PhaseRunning, now.Status.Phase)
+	require.Nil(t, now.Status.Condition(vmi.ConditionPaused))
+	s.awaitOnePod(now)
+	before = visitor.goesOn("http://busy", before)
+
+	require.NoError(t, remove())
+	s.moved(s.awaitMigration(s.migrate("busy"), vmi.MigrationPhaseSucceeded), v.Status.NodeName)
+	visitor.goesOn("http://busy", before)
+}
+
+func TestAGuestWhoseImageIsAnotherOnTheOtherNodeStays(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	disk := demoDisk(t)
+	content, err := os.ReadFile(disk)
+	require.NoError(t, err)
+	content[len(content)-1] ^= 1
+	require.NoError(t, os.WriteFile(disk, content, 0o600))
+	other, image := "localhost/other-"+s.name+":e2e", "localhost/moves-"+s.name+":e2e"
+	require.NoError(t, world.cluster.Load(t.Context(), pack(t, other, disk)))
+	for node, from := range map[string]string{"n1": images.Reference("demo-guest"), "n2": other} {
+		out, err := world.cluster.Node(node).Command(t.Context(), "ctr", "-n", "k8s.io", "images", "tag", "--force", from, image).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	v := guest("same-tag", cloudConfig("hostname: same-tag"), vmitest.WithGracePeriod(1))
+	v.Spec.Volumes[0].ContainerDisk.Image = image
+	s.create(v)
+	v = s.awaitSteady("same-tag")
+	m := s.awaitMigration(s.migrate("same-tag"), vmi.MigrationPhaseFailed)
+	now := s.get("same-tag")
+	require.Equal(t, m.UID, now.Status.MigrationState.MigrationUID)
+	require.Contains(t, now.Status.MigrationState.FailureReason, "ContainerDiskChanged: volume root")
+	require.Contains(t, now.Status.MigrationState.FailureReason, "its content is sha256:")
+	require.Equal(t, v.Status.NodeName, now.Status.NodeName)
+	require.Equal(t, vmi.PhaseRunning, now.Status.Phase)
+	s.awaitOnePod(now)
 }
 
 func TestAClaimForManyNodesMovesAndOneForASingleNodeDoesNot(t *testing.T) {
