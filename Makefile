@@ -91,6 +91,13 @@ test-attacks: ## Repeat the attacks of the tests and the fuzz targets for hours 
 test-crashes: ## Kill and stop launchers, libvirt daemons, containerd and kubelets at every state of a VMI (COMPONENT=name KIND=name: only these)
 	go -C e2e test -count=1 -timeout 12h -parallel 8 -v -run '^TestCrashes$$' . -whole -component '$(COMPONENT)' -kind '$(KIND)'
 
+# The tests of guests that move between nodes which take longer with more moves.
+MIGRATIONS := ^(TestAGuestMovesThereAndBackAndItsUsersGoOn|TestAGuestThatMemoryCannotBeSentOfInTimeStaysAndIsLive)$$
+
+.PHONY: test-migrations
+test-migrations: ## Move guests 20 times there and back, and for two minutes over a link that is too slow (MOVES=20 SLOW=2m)
+	go -C e2e test -count=1 -timeout 60m -parallel 2 -v -run '$(MIGRATIONS)' . -moves $(or $(MOVES),20) -slow $(or $(SLOW),2m)
+
 .PHONY: test-faults
 test-faults: $(if $(COMPONENT)$(KIND),,test-crashes) ## Inject each fault at every step of a trace; hours (COMPONENT=name KIND=name: only these)
 	go -C e2e test -count=1 -timeout 24h -v -run '^TestPoints$$' ./fault -whole -component '$(COMPONENT)' -kind '$(KIND)'

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -9,14 +8,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -427,17 +424,9 @@ func TestAGuestThatMemoryCannotBeSentOfInTimeStaysAndIsLive(t *testing.T) {
 	s := newSpace(t)
 	s.service("busy")
 	visitor := s.newVisitor()
-	policies := client.Of(world.vmis, migrationpolicy.MigrationPolicies, "")
-	p := &migrationpolicy.MigrationPolicy{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Spec: migrationpolicy.MigrationPolicySpec{
-		Selectors:             &migrationpolicy.Selectors{NamespaceSelector: map[string]string{corev1.LabelMetadataName: s.name}},
-		BandwidthPerMigration: new(resource.MustParse("1Mi")), AllowAutoConverge: new(true), CompletionTimeoutPerGiB: new(int64(*slowMove / time.Second)),
-	}}
-	_, err := policies.Create(t.Context(), p, metav1.CreateOptions{})
-	require.NoError(t, err)
-	remove := sync.OnceValue(func() error {
-		return policies.Delete(context.WithoutCancel(t.Context()), p.Name, metav1.DeleteOptions{})
+	atOnce := s.slowly(func(p *migrationpolicy.MigrationPolicySpec) {
+		p.AllowAutoConverge, p.CompletionTimeoutPerGiB = new(true), new(int64(*slowMove/time.Second))
 	})
-	t.Cleanup(func() { _ = remove() })
 	v := guest("busy", keepsJournal+"while :; do dd if=/dev/urandom of=/tmp/busy bs=1M count=4 conv=notrunc 2>/dev/null; sleep 1; done &\n", vmitest.WithEmptyDisk("journal", "16Mi"), vmitest.WithGracePeriod(3))
 	onJournal(v)
 	// It answers for the guest that it waits for, or it were over before the migration.
@@ -453,7 +442,7 @@ func TestAGuestThatMemoryCannotBeSentOfInTimeStaysAndIsLive(t *testing.T) {
 	now := s.get("busy")
 	require.Contains(t, now.Status.MigrationState.FailureReason, "has been aborted: it was not complete after")
 	require.Equal(t, m.UID, now.Status.MigrationState.MigrationUID)
-	require.Equal(t, p.Name, *now.Status.MigrationState.MigrationPolicyName)
+	require.Equal(t, s.name, *now.Status.MigrationState.MigrationPolicyName)
 	require.False(t, now.Status.MigrationState.AbortRequested, "no user has asked for it")
 	require.Equal(t, v.Status.NodeName, now.Status.NodeName)
 	require.Equal(t, vmi.PhaseRunning, now.Status.Phase)
@@ -461,7 +450,7 @@ func TestAGuestThatMemoryCannotBeSentOfInTimeStaysAndIsLive(t *testing.T) {
 	s.awaitOnePod(now)
 	before = visitor.goesOn("http://busy", before)
 
-	require.NoError(t, remove())
+	atOnce()
 	s.moved(s.awaitMigration(s.migrate("busy"), vmi.MigrationPhaseSucceeded), v.Status.NodeName)
 	visitor.goesOn("http://busy", before)
 }

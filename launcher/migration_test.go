@@ -53,7 +53,7 @@ func TestWhatIsDesiredOfAGuestThatMoves(t *testing.T) {
 
 func TestTheDevicesOfAGuestThatMovesStayAsTheyAre(t *testing.T) {
 	t.Parallel()
-	for stage, want := range map[protocol.MigrationStage]int{"": 1, protocol.MigrationBegins: 0, protocol.MigrationSends: 0, protocol.MigrationStays: 1} {
+	for stage, want := range map[protocol.MigrationStage]int{"": 1, protocol.MigrationBegins: 0, protocol.MigrationSends: 0, protocol.MigrationSent: 0, protocol.MigrationStays: 1, protocol.MigrationArrived: 1} {
 		p := Decide(Desired{Run: true, Devices: []Device{{Alias: "a", SizeBytes: 2}}},
 			Actual{Now: noon, Domain: Running, Devices: []Device{{Alias: "a", SizeBytes: 1}}, Moving: protocol.Migration{Stage: stage}})
 		require.Len(t, p.Operations, want, stage)
