@@ -167,6 +167,8 @@ func (c *Controller) awaits(of protocol.Target, uid types.UID) (s *session, why 
 	switch m := v.Status.MigrationState; {
 	case m == nil || m.MigrationUID != uid:
 		return s, "the VMI's status names another migration", nil
+	case (o.State == nil || o.State.Phase == protocol.Ended && s.stage(m) != protocol.MigrationArrived) && c.nothingLeft(of.Pod):
+		return s, "", transport.Refusal(protocol.ReasonNotMoved, "nothing of the pod is left on node %s", c.config.Node)
 	case o.State == nil:
 		why = "the launcher does not answer"
 	case !o.State.Movable:

@@ -193,6 +193,39 @@ func TestAGuestWhoseTargetDoesNotAnswerWaitsForAWordOfIt(t *testing.T) {
 	})
 }
 
+func TestATargetOfWhichNothingIsLeftIsNotAccepted(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		stage    protocol.MigrationStage
+		isLeft   bool
+		accepted bool
+	}{
+		{"its launcher has ended, and its node has the pod", protocol.MigrationDiscarded, true, true},
+		{"its launcher has ended, and nothing is left", protocol.MigrationDiscarded, false, false},
+		{"the guest ran there, which is to be reported", protocol.MigrationArrived, false, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m := newMoves(t, 4<<20, 1)
+			require.NoError(t, m.accept())
+			m.target.stop()
+			m.world.config.Exists = func(string) (bool, error) { return tt.isLeft, nil }
+			m.guest.mu.Lock()
+			m.publish(m.guest.target, 2, protocol.Ended, tt.stage, nil)
+			m.guest.mu.Unlock()
+			m.target = m.node(otherNode)
+			m.eventually("it is answered", func() bool {
+				err := m.accept()
+				refusal := (*vmi.Refusal)(nil)
+				notMoved := errors.As(err, &refusal) && refusal.Reason == protocol.ReasonNotMoved
+				require.False(t, notMoved && tt.accepted, "it is not said of a guest that ran there, or may run")
+				return notMoved || err == nil && tt.accepted || m.instance().Status.NodeName == otherNode
+			})
+		})
+	}
+}
+
 func TestTheStatusSaysThatItHasMovedWhenTheTargetCannot(t *testing.T) {
 	t.Parallel()
 	m := newMoves(t, 4<<20, 1)

@@ -45,7 +45,7 @@ const (
 )
 
 // ReasonNotMoved refuses a [CallMigrationFinish]: the target has destroyed the guest, which
-// never ran there.
+// never ran there. It refuses a [CallMigrationAccept] when nothing is left of the target's pod.
 const ReasonNotMoved = "NotMoved"
 
 // The reasons of other refusals, and of why a migration failed.

@@ -215,8 +215,14 @@ func (c *Controller) findTarget(ctx context.Context, o *migration.Observed) erro
 	if made {
 		c.migrations.made.seen(reconcile.Key(m), last)
 	}
-	if o.Target != nil && o.Target.Spec.NodeName != "" {
-		n, err := c.node(ctx, o.Target.Spec.NodeName)
+	node := ""
+	if s := o.VMI.Status.MigrationState; o.Target != nil {
+		node = o.Target.Spec.NodeName
+	} else if s != nil && s.MigrationUID == m.UID { // the pod was removed, as those of a fenced node are
+		node = s.TargetNode
+	}
+	if node != "" {
+		n, err := c.node(ctx, node)
 		if err != nil {
 			return err
 		}

@@ -344,6 +344,18 @@ func TestDecide(t *testing.T) {
 		"nothing was sent, and the abort has failed":  {with(observed(move("PreparingTarget", waits), running(given), launcher(), target(runs)), func(o *migration.Observed) { o.Calls.Abort = refused(time.Second, "Unavailable") }), "accept p2", time.Second},
 		"nothing was sent, and the handler aborts":    {with(observed(move("PreparingTarget", waits), running(given), launcher(), target(runs)), func(o *migration.Observed) { o.Calls.Abort = asked(6 * time.Second) }), "vmi m1 failed, vmi:FailedMigration, delete p2, " + failed, 0},
 		"the target is gone":                          {observed(move("Running"), running(begun), launcher()), "abort", 0},
+		"the target is gone, and its node's handler is to say what is left of it": {with(observed(move("Running"), running(begun), launcher()), func(o *migration.Observed) {
+			o.Calls.Abort = refused(time.Second, "Unavailable")
+		}), "accept p2", time.Second},
+		"the target is gone, and may run": {with(observed(move("Running"), running(begun), launcher()), func(o *migration.Observed) {
+			o.Calls.Abort, o.Calls.Accept = refused(time.Second, "Unavailable"), asked(time.Second)
+		}), "start p2", time.Second},
+		"the target is gone, and nothing of it is left": {with(observed(move("Running"), running(begun), launcher()), func(o *migration.Observed) {
+			o.Calls.Abort, o.Calls.Accept = refused(time.Second, "Unavailable"), refused(time.Second, "NotMoved")
+		}), "over p2", time.Second},
+		"the target is gone with its node": {with(observed(move("Running"), running(begun), launcher()), func(o *migration.Observed) {
+			o.TargetFenced, o.Calls.Abort = true, refused(time.Second, "Unavailable")
+		}), "over p2", time.Second},
 		"the target has ended":                        {observed(move("Running"), running(begun), launcher(), target(ends(137))), "abort, over p2", 2 * time.Second},
 		"the target has ended before memory was sent": {observed(move("PreparingTarget"), running(given), launcher(), target(ends(137))), "abort", 0},
 		"the handler is asked to go on": {with(observed(move("Running"), running(begun), launcher(), target(ends(137))), func(o *migration.Observed) {

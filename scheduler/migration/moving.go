@@ -83,7 +83,7 @@ func call(o Observed) ([]scheduler.Action, time.Duration) {
 		return nil, 0 // their answers queue the migration
 	}
 	if left := accept.rests(o.Now); left <= 0 {
-		return []scheduler.Action{scheduler.AcceptMigration{Instance: o.VMI, Pod: o.Target.UID}}, 0
+		return []scheduler.Action{scheduler.AcceptMigration{Instance: o.VMI, Pod: targetUID(o)}}, 0
 	} else if !accept.done() {
 		return nil, left
 	}
@@ -96,7 +96,7 @@ func call(o Observed) ([]scheduler.Action, time.Duration) {
 // startOf is the call to the handler of the source. over says that the target is over.
 func startOf(o Observed, over bool) scheduler.StartMigration {
 	settings := protocol.MigrationSettingsOf(state(o).MigrationConfiguration, o.VMI)
-	return scheduler.StartMigration{Instance: o.VMI, Pod: o.Target.UID, Settings: settings, Over: over}
+	return scheduler.StartMigration{Instance: o.VMI, Pod: targetUID(o), Settings: settings, Over: over}
 }
 
 // rests is how long the call is not made again. It is not positive if it is due.
@@ -132,8 +132,8 @@ func stop(o Observed, why string) scheduler.Plan {
 		p.Recheck = min(left, reportTime)
 	}
 	// What is at the target already is not aborted, and a handler that was restarted has to
-	// know of the migration before.
-	if abort.Refusal != nil && (begun || !abort.unknown()) && o.Target != nil && !over(o) && !abort.Now {
+	// know of the migration before. One of a target that was removed says what is left of it.
+	if abort.Refusal != nil && (begun || !abort.unknown()) && targetUID(o) != "" && !over(o) && !abort.Now {
 		calls, again := call(o)
 		p.Actions = append(p.Actions, calls...)
 		p.Recheck = soonest(p.Recheck, again)
@@ -157,6 +157,9 @@ func isOver(o Observed) bool {
 // poweredOff says that the guest has moved to the target and has powered off there, which
 // the handler of that node reports.
 func poweredOff(o Observed) bool {
+	if o.Target == nil {
+		return false
+	}
 	c := launched.Compute(o.Target)
 	return c != nil && c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
 }

@@ -25,7 +25,8 @@ type Observed struct {
 	// the migration. Nil: it does not exist.
 	Pods   []*corev1.Pod
 	Target *corev1.Pod
-	// TargetFenced says that nothing runs on the node of the target any more.
+	// TargetFenced says that nothing runs on the node of the target any more, which may have been
+	// removed with it.
 	TargetFenced bool
 	// Turn says that the queue has a place for the migration. Then the VMI is whole.
 	Turn bool
@@ -117,7 +118,25 @@ func active(v *vmi.VirtualMachineInstance, uid types.UID) bool {
 	return ok && node == v.Status.NodeName
 }
 
-// over says that the target has ended, or is on a node on which nothing runs.
+// over says that nothing of the target runs: it has ended, its node is fenced, or it was
+// removed and the handler of its node says that nothing of it is left.
 func over(o Observed) bool {
-	return o.Target != nil && (launched.Ended(o.Target) || o.TargetFenced)
+	if o.Target == nil {
+		why := o.Calls.Accept.Refusal
+		return o.TargetFenced || why != nil && why.Reason == protocol.ReasonNotMoved
+	}
+	return launched.Ended(o.Target) || o.TargetFenced
+}
+
+// targetUID is the UID of the target, which may have been removed. Empty: it is not known.
+func targetUID(o Observed) types.UID {
+	if o.Target != nil {
+		return o.Target.UID
+	}
+	for uid, node := range o.VMI.Status.ActivePods {
+		if node == state(o).TargetNode && !active(o.VMI, uid) {
+			return uid
+		}
+	}
+	return ""
 }
