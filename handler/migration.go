@@ -144,7 +144,8 @@ func (p *Plan) unknownOutcome(o Observed, s *vmi.VirtualMachineInstanceStatus, n
 // failure is why the migration of the VMI's status has failed. Nil: it has not.
 func failure(o Observed, at protocol.MigrationStage) *vmi.Finding {
 	var given *vmi.Finding
-	if move := o.Session.Move; move.UID == o.Instance.Status.MigrationState.MigrationUID {
+	move := o.Session.Move
+	if move.UID == o.Instance.Status.MigrationState.MigrationUID {
 		given = move.Finding
 	}
 	switch {
@@ -152,10 +153,10 @@ func failure(o Observed, at protocol.MigrationStage) *vmi.Finding {
 		return o.Session.State.Migration.Finding
 	case at == protocol.MigrationStays && given == nil:
 		return &vmi.Finding{Message: "the launcher does not say why"}
-	case at == protocol.MigrationStays, at == "" && o.Session.State != nil:
+	case at == protocol.MigrationStays, at == "" && o.Session.State != nil && move.Ended:
 		return given
 	}
-	return nil // it may still move
+	return nil // it may still move, and the state of the launcher may be of before
 }
 
 // aborted is what clients know an aborted migration by.

@@ -101,16 +101,17 @@ func TestAMigrationThatFailedIsReportedInOneWriteAndTheGuestRunsOn(t *testing.T)
 		abort  bool
 		reason string // empty: it has not failed
 	}{
-		"as the launcher says":            {stays, Move{UID: "m1"}, false, "Stalled: nothing was sent for 150 s"},
-		"as the handler knows":            {stays, Move{UID: "m1", Finding: changed}, false, "ContainerDiskChanged: the disk is another"},
-		"of another migration":            {stays, Move{UID: "m0", Finding: changed}, false, "Stalled: nothing was sent for 150 s"},
-		"and neither says why":            {silent, Move{}, false, "the launcher does not say why"},
-		"before it began":                 {at(""), Move{UID: "m1", Finding: changed}, false, "ContainerDiskChanged: the disk is another"},
-		"not yet: the launcher is to end": {at(protocol.MigrationBegins), Move{UID: "m1", Finding: changed}, false, ""},
-		"not: it may have moved":          {at(protocol.MigrationSent), Move{UID: "m1", Finding: changed}, false, ""},
-		"not: another migration has":      {at(""), Move{UID: "m0", Finding: changed}, false, ""},
-		"not: it was not begun":           {at(""), Move{UID: "m1"}, false, ""},
-		"since it was aborted":            {stays, Move{}, true, "Live migration has been aborted"},
+		"as the launcher says":             {stays, Move{UID: "m1"}, false, "Stalled: nothing was sent for 150 s"},
+		"as the handler knows":             {stays, Move{UID: "m1", Finding: changed}, false, "ContainerDiskChanged: the disk is another"},
+		"of another migration":             {stays, Move{UID: "m0", Finding: changed}, false, "Stalled: nothing was sent for 150 s"},
+		"and neither says why":             {silent, Move{}, false, "the launcher does not say why"},
+		"before it began":                  {at(""), Move{UID: "m1", Finding: changed, Ended: true}, false, "ContainerDiskChanged: the disk is another"},
+		"not yet: its stage may be of old": {at(""), Move{UID: "m1", Finding: changed}, false, ""},
+		"not yet: the launcher is to end":  {at(protocol.MigrationBegins), Move{UID: "m1", Finding: changed}, false, ""},
+		"not: it may have moved":           {at(protocol.MigrationSent), Move{UID: "m1", Finding: changed}, false, ""},
+		"not: another migration has":       {at(""), Move{UID: "m0", Finding: changed}, false, ""},
+		"not: it was not begun":            {at(""), Move{UID: "m1"}, false, ""},
+		"since it was aborted":             {stays, Move{}, true, "Live migration has been aborted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -85,6 +85,8 @@ type Move struct {
 	Peer string
 	// Finding is why the handler gave the migration up. Nil: it did not.
 	Finding *vmi.Finding
+	// Ended says that the handler does nothing more for it.
+	Ended bool
 }
 
 // Network is a VMI's network as it is bound in its pod.

@@ -129,7 +129,7 @@ func (r *runner) now() (protocol.MigrationStart, <-chan struct{}) {
 func (r *runner) move() handler.Move {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return handler.Move{UID: r.uid, Peer: r.start.Address, Finding: r.finding}
+	return handler.Move{UID: r.uid, Peer: r.start.Address, Finding: r.finding, Ended: r.over()}
 }
 
 // run does one step after the other until there is none.
