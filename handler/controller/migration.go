@@ -374,17 +374,19 @@ func (c *Controller) abort(ctx context.Context, of protocol.Target, options json
 	if err := malformed(options, &m, func() bool { return m.UID != "" }); err != nil {
 		return nil, err
 	}
-	v, s := c.handled(of)
+	_, s := c.handled(of)
 	if s == nil {
 		return nil, ErrNotHere
 	}
 	if r := c.migrations.of(s.podUID); r != nil && r.uid == m.UID {
 		r.cease(vmi.Finding{Message: "Live migration has been aborted"})
 	}
-	if s.stage(v.Status.MigrationState) == "" {
+	// What the session knows may be of before.
+	err := s.client.Call(ctx, protocol.CallMigrationAbort, protocol.MigrationStep{UID: m.UID}, nil)
+	if f, _ := refusalOf(err); f.Reason == protocol.ReasonNotFound || f.Reason == protocol.ReasonUnknown {
 		return s, nil
 	}
-	return s, s.client.Call(ctx, protocol.CallMigrationAbort, protocol.MigrationStep{UID: m.UID}, nil)
+	return s, err
 }
 
 // of is the runner of the migration from the pod, which may have ended. Nil: there was none.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/handler/stream"
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -191,6 +193,21 @@ func TestAGuestWhoseTargetDoesNotAnswerWaitsForAWordOfIt(t *testing.T) {
 		v := m.instance()
 		return v.Status.MigrationState.Failed && v.Status.Condition(vmi.ConditionPaused) == nil
 	})
+}
+
+func TestALauncherIsAskedToAbortWhateverItsSessionKnows(t *testing.T) {
+	t.Parallel()
+	m := newMoves(t, 4<<20, 1)
+	var asked atomic.Bool
+	m.before = func(_ context.Context, c protocol.Call) error {
+		if c == protocol.CallMigrationAbort {
+			asked.Store(true)
+			return transport.Refusal(protocol.ReasonNotFound, "the migration has not begun here")
+		}
+		return nil
+	}
+	require.NoError(t, m.ask(m.source, podUID, protocol.CallMigrationAbort, protocol.MigrationStep{UID: migration}))
+	require.True(t, asked.Load())
 }
 
 func TestATargetOfWhichNothingIsLeftIsNotAccepted(t *testing.T) {
