@@ -71,6 +71,13 @@ func (f *facts) mayArrive() (protocol.Desired, error) {
 	return *f.desired, nil
 }
 
+// stops says that the end of the launcher is asked for.
+func (f *facts) stops() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.stopBy.IsZero()
+}
+
 // migrationPrepare makes a QEMU wait for the guest.
 func (s *Supervisor) migrationPrepare(ctx context.Context, o protocol.MigrationPrepare) (protocol.MigrationStep, error) {
 	a, err := s.arriving(o)
@@ -375,6 +382,8 @@ func (s *Supervisor) finishing(o protocol.MigrationEnd) (finished, discarded *on
 		s.discard(a, &vmi.Finding{Reason: protocol.ReasonNotMoved, Message: "the guest stays where it is"})
 	case !a.prepared.over():
 		return nil, nil, transport.Refusal(protocol.ReasonBusy, "migration %s is still prepared", o.UID)
+	case s.facts.stops():
+		s.discard(a, &vmi.Finding{Reason: protocol.ReasonNotMoved, Message: "the launcher was stopped"})
 	default:
 		if a.late != nil {
 			a.late.Stop()

@@ -156,6 +156,18 @@ func TestAGuestDoesNotMoveWhoseImageWasNotCompared(t *testing.T) {
 	require.NoError(t, err, "it is read again")
 	require.NotEmpty(t, b.Hash)
 	require.Empty(t, runs)
+
+func TestAGuestDoesNotRunWhereTheLauncherWasStopped(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := &Supervisor{config: Config{Logger: slog.New(slog.DiscardHandler)}, facts: newFacts(), inner: ended}
+	s.facts.stopBy = time.Now()
+	s.moves.to = &arrival{uid: "m1", prepared: known(protocol.MigrationStep{})}
+	finished, discarded, err := s.finishing(protocol.MigrationEnd{MigrationStep: protocol.MigrationStep{UID: "m1"}, Moved: true})
+	require.NoError(t, err)
+	require.Nil(t, finished)
+	require.NotNil(t, discarded)
+	s.work.Wait()
 }
 
 func TestPostCopyIsRefusedUnlessQEMUMayHandlePageFaults(t *testing.T) {
