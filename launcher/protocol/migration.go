@@ -185,17 +185,12 @@ type MigrationDisk struct {
 	// target has the disk, or Content is what is in it.
 	Copied bool `json:"copied,omitempty"`
 	// Content is that of an image which the pod has made and the guest only reads, compressed
-	// by gzip. All together have at most [MaxMigrationContent] bytes. Empty: it has another
-	// disk, or a larger image, of which Backing is known.
+	// by gzip. Empty: it is another disk, or a larger image, of which Backing is known.
 	Content []byte `json:"content,omitempty"`
 	// Backing is what is known of the file below the layer that is sent, or of an image that
 	// is not sent. Nil: there is none.
 	Backing *MigrationBacking `json:"backing,omitempty"`
 }
-
-// MaxMigrationContent is how many bytes of the images that a guest only reads are sent with
-// the description of its domain.
-const MaxMigrationContent = MaxMigration / 2
 
 // MigrationBacking is what is known of a file that both sides must have. Two are the same
 // whose sizes are equal, and whose hashes are: those of files in container images are known.

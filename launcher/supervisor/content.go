@@ -23,6 +23,10 @@ func isImage(a storage.Attachment) bool {
 	return false
 }
 
+// mostContent is how many bytes of the images that a guest only reads are sent with the
+// description of its domain.
+const mostContent = protocol.MaxMigration / 2
+
 // errFull is the error of what does not fit into a [limitedBuffer].
 var errFull = errors.New("it is too large")
 

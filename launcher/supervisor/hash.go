@@ -9,12 +9,17 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/podvisor/podvisor/internal/storage/probe"
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/domain"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/vmi"
 )
 
 const (
@@ -131,5 +136,35 @@ func (s *Supervisor) hashLater(disks map[string]domain.Disk) {
 				s.hashes.begin(over.Base.Path)
 			}
 		}
+	})
+}
+
+// backing is what is known of the file below the layer of a disk, or of an image of files. Nil:
+// it is neither. What is in a claim is the same in both pods: it is not hashed.
+func (s *Supervisor) backing(ctx context.Context, a domain.Disk) (*protocol.MigrationBacking, error) {
+	path, hashed := a.Path, true
+	if over, ok := a.Source.(storage.Overlay); ok {
+		path, hashed = over.Base.Path, s.facts.inContainerDisk(a.Name)
+	} else if !isImage(a.Attachment) {
+		return nil, nil
+	}
+	facts, err := probe.Path(path)
+	if err != nil || !hashed {
+		return &protocol.MigrationBacking{SizeBytes: facts.SizeBytes}, err
+	}
+	hash, err := s.hashes.of(ctx, path)
+	if err != nil {
+		return nil, transport.Refusal(protocol.ReasonContainerDiskNotCompared,
+			"volume %s: its image is not known to be the same on both nodes: %v", a.Name, err)
+	}
+	return &protocol.MigrationBacking{SizeBytes: facts.SizeBytes, Hash: hash}, nil
+}
+
+// inContainerDisk says that the volume is a container disk.
+func (f *facts) inContainerDisk(volume string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.desired != nil && f.desired.Instance != nil && slices.ContainsFunc(f.desired.Instance.Spec.Volumes, func(v vmi.Volume) bool {
+		return v.Name == volume && v.ContainerDisk != nil
 	})
 }
