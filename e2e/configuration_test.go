@@ -39,10 +39,17 @@ func setUsual(ctx context.Context) error {
 	return err
 }
 
-// configure gives the cluster the configuration that change makes of the usual one, and
-// returns what gives it the usual one again. The end of the test does that, too. One test
-// at a time may do it.
+// configure gives the cluster the configuration that change makes of the usual one, as
+// specify does.
 func configure(t *testing.T, change func(*vmi.KubeVirtConfiguration)) (undo func()) {
+	t.Helper()
+	return specify(t, func(s *vmi.KubeVirtSpec) { change(&s.Configuration) })
+}
+
+// specify makes the KubeVirt of the cluster what change makes of the usual one, and returns
+// what gives it the usual one again. The end of the test does that, too. One test at a time
+// may do it.
+func specify(t *testing.T, change func(*vmi.KubeVirtSpec)) (undo func()) {
 	t.Helper()
 	all, k := world.vmis.KubeVirts("kubevirt"), usual()
 	if k == nil {
@@ -53,7 +60,7 @@ func configure(t *testing.T, change func(*vmi.KubeVirtConfiguration)) (undo func
 	if k.Spec.Configuration.DeveloperConfiguration == nil {
 		k.Spec.Configuration.DeveloperConfiguration = &vmi.DeveloperConfiguration{}
 	}
-	change(&k.Spec.Configuration)
+	change(&k.Spec)
 	made, err := all.Create(t.Context(), k, metav1.CreateOptions{})
 	require.NoError(t, err)
 	undo = func() {

@@ -38,6 +38,7 @@ var rare = map[string]string{
 	"virt-controller get virtualmachineinstancemigrations":                "a VMI is migrated: TestAGuestMovesThereAndBackAndItsUsersGoOn",
 	"virt-controller patch virtualmachineinstancemigrations":              "a VMI is migrated: TestAGuestMovesThereAndBackAndItsUsersGoOn",
 	"virt-controller patch virtualmachineinstancemigrations/status":       "a VMI is migrated: TestAGuestMovesThereAndBackAndItsUsersGoOn",
+	"virt-controller create pods/eviction":                                "launchers are outdated, and the configuration has them evicted: TestVMIsWithAnOutdatedLauncherAreMovedOrEvictedInBatches",
 	"virt-controller get namespaces":                                      "a MigrationPolicy selects namespaces: TestThePolicyOfAVMI",
 	"virt-controller act components":                                      "the policies ask for it",
 	"virt-controller update virtualmachineinstances/finalizers":           "the plugin OwnerReferencesPermissionEnforcement asks for it",

@@ -101,6 +101,17 @@ type ChangeInstance struct {
 // CreateMigration creates a migration of the object, a VMI. One of that name is as good.
 type CreateMigration struct {
 	Migration *vmi.VirtualMachineInstanceMigration
+	// Why is said in the event, as a sentence without its end.
+	Why string
+}
+
+// EvictPod asks for the eviction of the pod with this name in the object's namespace, if it
+// still has the UID, and says in an event of the object, a VMI, what was answered.
+type EvictPod struct {
+	Name string
+	UID  types.UID
+	// Why is said in the event, as a sentence without its end.
+	Why string
 }
 
 // WriteInstance makes the labels and the status of the VMI From those of To, if it has not
@@ -184,6 +195,7 @@ func (AdoptInstance) action()    {}
 func (ReleaseInstance) action()  {}
 func (ChangeInstance) action()   {}
 func (CreateMigration) action()  {}
+func (EvictPod) action()         {}
 func (WriteInstance) action()    {}
 func (EmitFor) action()          {}
 func (AcceptMigration) action()  {}

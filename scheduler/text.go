@@ -36,6 +36,7 @@ func (a DeleteObject) String() string     { return "delete the object" }
 func (a CreatePod) String() string        { return "create pod " + a.Pod.Name }
 func (a CreateClaim) String() string      { return "create claim " + a.Claim.Name }
 func (a DeletePod) String() string        { return fmt.Sprintf("delete pod %s (%s)", a.Name, a.UID) }
+func (a EvictPod) String() string         { return fmt.Sprintf("evict pod %s (%s)", a.Name, a.UID) }
 func (a CreateInstance) String() string   { return "create VMI " + a.Instance.Name }
 func (a DeleteInstance) String() string   { return "delete VMI " + a.Instance.Name }
 func (a AdoptInstance) String() string    { return "adopt VMI " + a.Instance.Name }

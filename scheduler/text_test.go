@@ -39,6 +39,7 @@ func TestAPlanIsALineForEachAction(t *testing.T) {
 		"change VMI a: annotation k=v link n=down":         scheduler.ChangeInstance{Instance: v, Annotations: map[string]string{"k": "v"}, Links: map[string]vmi.InterfaceState{"n": "down"}},
 		"create DataVolume a":                              scheduler.CreateDataVolume{DataVolume: d},
 		"create migration m of VMI a":                      scheduler.CreateMigration{Migration: m},
+		"evict pod a (u)":                                  scheduler.EvictPod{Name: "a", UID: "u"},
 		"create ControllerRevision a":                      scheduler.CreateRevision{Revision: &appsv1.ControllerRevision{ObjectMeta: named}},
 		"delete ControllerRevision a (u)":                  scheduler.DeleteRevision{Name: "a", UID: "u"},
 		"set run strategy from Always to Halted":           scheduler.SetRunStrategy{From: "Always", To: "Halted"},

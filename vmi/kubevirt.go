@@ -38,7 +38,47 @@ type KubeVirtSpec struct {
 	// Configuration holds the settings. Each that is left out has its default.
 	// +optional
 	Configuration KubeVirtConfiguration `json:"configuration,omitzero"`
+
+	// WorkloadUpdateStrategy says how VMIs that run get the launcher of this version
+	// after an upgrade. Default: they keep theirs until they are started again.
+	// +optional
+	WorkloadUpdateStrategy *WorkloadUpdateStrategy `json:"workloadUpdateStrategy,omitempty"`
 }
+
+// WorkloadUpdateStrategy says how VMIs that run get the launcher of this version.
+type WorkloadUpdateStrategy struct {
+	// WorkloadUpdateMethods are what may be done. LiveMigrate: VMIs that can move
+	// are migrated. Evict: the pods of those that cannot, or of all without
+	// LiveMigrate, are evicted, which ends a VMI as its evictionStrategy says. Default:
+	// none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	WorkloadUpdateMethods []WorkloadUpdateMethod `json:"workloadUpdateMethods,omitempty"`
+
+	// BatchEvictionSize is how many pods are evicted in one interval. Default: 10.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	BatchEvictionSize *int `json:"batchEvictionSize,omitempty"`
+
+	// BatchEvictionInterval is the time between two batches of evictions. Default: 1m.
+	// +optional
+	BatchEvictionInterval *metav1.Duration `json:"batchEvictionInterval,omitempty"`
+}
+
+// WorkloadUpdateMethod is what may be done to give a VMI that runs the launcher of this
+// version.
+//
+// +podvisor:enum
+type WorkloadUpdateMethod string
+
+// The methods.
+const (
+	// WorkloadUpdateLiveMigrate: a VMI that can move is migrated.
+	WorkloadUpdateLiveMigrate WorkloadUpdateMethod = "LiveMigrate"
+	// WorkloadUpdateEvict: the pod of another one is evicted.
+	WorkloadUpdateEvict WorkloadUpdateMethod = "Evict"
+)
 
 // KubeVirtStatus says which configuration is in force.
 type KubeVirtStatus struct {
@@ -81,6 +121,11 @@ type KubeVirtStatus struct {
 	// one when that is over.
 	// +optional
 	TargetKubeVirtVersion string `json:"targetKubeVirtVersion,omitempty"`
+
+	// OutdatedVirtualMachineInstanceWorkloads is how many VMIs run with another launcher
+	// than a start would give them.
+	// +optional
+	OutdatedVirtualMachineInstanceWorkloads *int `json:"outdatedVirtualMachineInstanceWorkloads,omitempty"`
 }
 
 // KubeVirtPhase says whether the components work.

@@ -103,9 +103,14 @@ const (
 	// EvacuationMigrationAnnotation is on a migration that was made because its VMI has to
 	// leave a node, which it names.
 	EvacuationMigrationAnnotation = "kubevirt.io/evacuationMigration"
-	// EvacuationNamePrefix and VerbMigrationNamePrefix begin the names of migrations that
-	// were made because a VMI has to leave its node, and by the verb migrate.
+	// UpdateMigrationAnnotation is on a migration that was made because its VMI has an
+	// outdated launcher. Its value is empty.
+	UpdateMigrationAnnotation = "kubevirt.io/workloadUpdateMigration"
+	// EvacuationNamePrefix, UpdateNamePrefix and VerbMigrationNamePrefix begin the names of
+	// migrations that were made because a VMI has to leave its node, because it has an
+	// outdated launcher, and by the verb migrate.
 	EvacuationNamePrefix    = "kubevirt-evacuation-"
+	UpdateNamePrefix        = "kubevirt-workload-update-"
 	VerbMigrationNamePrefix = "kubevirt-migrate-vm-"
 	// DrainTaintKey is the key of the taint that makes VMIs leave a node, where the cluster
 	// names no other.

@@ -35,6 +35,7 @@ var rightsOfTheController = map[string]string{
 	"virtualmachineinstances/finalizers: update":                                        "removes finalizers",
 	"virtualmachineinstancereplicasets/finalizers: update":                              "removes finalizers",
 	"pods: get list watch create delete":                                                "makes the launcher of a VMI again",
+	"pods/eviction: create":                                                             "evicts pods with the name of a launcher",
 	"pods/status: patch":                                                                "the gate by which a paused guest leaves its Services",
 	"nodes: get list watch":                                                             "nodes",
 	"persistentvolumeclaims: get list watch":                                            "claims",

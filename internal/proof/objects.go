@@ -200,7 +200,10 @@ var kubeVirt = []group{
 	{API, "TestTheStatusFollowsTheHandlers", []seen{
 		{"status", `versions(k), "while handlers are replaced"`},
 	}},
+	{Unit, "TestTheStatusSaysHowManyVMIsAreOutdated", []seen{
+		{"status.outdatedVirtualMachineInstanceWorkloads", `3, *k.Status.OutdatedVirtualMachineInstanceWorkloads`},
+	}},
 	{Unit, resolved, each(
-		"spec.configuration",
+		"spec.configuration", "spec.workloadUpdateStrategy",
 	)},
 }

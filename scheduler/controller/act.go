@@ -143,7 +143,10 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 		return o, e.owned.change(ctx, a)
 	case scheduler.CreateMigration:
 		log.Info("create migration", "name", a.Migration.Name)
-		return o, e.createMigration(ctx, o, a.Migration)
+		return o, e.createMigration(ctx, o, a)
+	case scheduler.EvictPod:
+		log.Info("evict pod", "pod", a.Name)
+		return o, e.evictPod(ctx, o, a)
 	case scheduler.WriteInstance:
 		log.Info("write instance", append([]any{"vmi", reconcile.Key(a.From)}, describeInstance(a.To)...)...)
 		return o, e.owned.write(ctx, a)

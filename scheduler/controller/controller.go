@@ -102,6 +102,7 @@ type Controller struct {
 	made      made
 	gates     gates
 	sweeper   *sweeper
+	updater   *updater
 	kinds     map[string]looper // by their names
 	instances *loopOf[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
 	// madeInstances are VMIs that were created for others and that the cache may not
@@ -179,8 +180,11 @@ func New(c Config) (*Controller, error) {
 	if k.sweeper, err = newSweeper(k); err != nil {
 		return nil, err
 	}
+	if k.updater, err = newUpdater(k); err != nil {
+		return nil, err
+	}
 	if c.Settings != nil {
-		if k.report, err = newReporter(c, k.events, k.queues); err != nil {
+		if k.report, err = newReporter(c, k.events, k.queues, k.updater.outdated.Load); err != nil {
 			return nil, err
 		}
 	}
@@ -193,6 +197,7 @@ func (c *Controller) QueueAll() {
 		k.queueAll()
 	}
 	c.sweeper.queueAll()
+	c.updater.queueAll()
 }
 
 // suspended reports whether KubeVirt itself is installed, so that nothing is to
@@ -251,6 +256,8 @@ func (c *Controller) Run(ctx context.Context) error {
 		loops.Go(func() { k.run(ctx) })
 	}
 	loops.Go(func() { c.sweeper.loop.Run(ctx) })
+	c.updater.queueAll()
+	loops.Go(func() { c.updater.loop.Run(ctx) })
 	loops.Wait()
 	return nil
 }

@@ -13,9 +13,9 @@ import (
 // evacuate is the plan for the VMI, with the migration that is made of it at last if it has to
 // leave its node.
 func (c *Controller) evacuate(v *vmi.VirtualMachineInstance, o instance.Observed, p scheduler.Plan) scheduler.Plan {
-	l, cluster := c.migrations.loop, o.Config.Cluster
+	cluster := o.Config.Cluster
 	of := evacuation.Observed{
-		VMI: v, Pods: slices.Concat(o.Pods.Targets, o.Pods.Stray),
+		VMI: v, Pods: slices.Concat(o.Pods.Targets, o.Pods.Stray), Migrations: c.migrationsOf(v),
 		Drain: *cluster.Migration(nil).NodeDrainTaintKey, Profile: cluster.Defaults,
 	}
 	if o.Pods.Active != nil {
@@ -23,11 +23,6 @@ func (c *Controller) evacuate(v *vmi.VirtualMachineInstance, o instance.Observed
 	}
 	if o.Node.Object != nil {
 		of.Taints = o.Node.Object.Spec.Taints
-	}
-	for _, key := range c.migrations.of(reconcile.Key(v)) {
-		if m := l.latest(key); m != nil {
-			of.Migrations = append(of.Migrations, m)
-		}
 	}
 	p.Actions = slices.Concat(p.Actions, evacuation.Decide(of).Actions)
 	return p

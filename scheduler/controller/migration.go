@@ -172,17 +172,12 @@ func (c *Controller) gather(m *vmi.VirtualMachineInstanceMigration) (migration.O
 	if o.VMI, _ = c.Instance(key); o.VMI == nil {
 		return o, nil
 	}
-	found, err := c.caches.pods.GetIndexer().ByIndex(indexInstance, key)
-	if err != nil {
+	var err error
+	if o.Pods, err = c.cachedPods(o.VMI); err != nil {
 		return o, err
 	}
 	name := pod.Metadata(o.VMI, pod.Target(m)).Name
-	for _, f := range found {
-		p := deleting(f.(*corev1.Pod), &c.deleted, now)
-		if !launched.MadeFor(p, o.VMI) {
-			continue
-		}
-		o.Pods = append(o.Pods, p)
+	for _, p := range o.Pods {
 		if p.Name == name && launched.Adoptable(p, o.VMI) {
 			o.Target = p
 		}
@@ -288,6 +283,13 @@ func (c *Controller) nextMigrations() []string {
 
 // places are the migrations that wait and have a place, and the keys of all that wait.
 func (c *Controller) places() ([]types.UID, map[types.UID]string) {
+	all, keys := c.allPlaces()
+	return migration.MayBegin(all, c.migrationLimits()), keys
+}
+
+// allPlaces are those of the migrations that have a target or that only the queue keeps from
+// one, and their keys. The queue is locked meanwhile.
+func (c *Controller) allPlaces() ([]migration.Place, map[types.UID]string) {
 	var all []migration.Place
 	keys, now := map[types.UID]string{}, c.cfg.Now()
 	for _, key := range c.migrations.loop.cached.GetIndexer().ListKeys() {
@@ -307,5 +309,5 @@ func (c *Controller) places() ([]types.UID, map[types.UID]string) {
 		}
 		all, keys[m.UID] = append(all, p), key
 	}
-	return migration.MayBegin(all, c.migrationLimits()), keys
+	return all, keys
 }

@@ -34,13 +34,15 @@ type reporter struct {
 	events   *reconcile.Events
 	writer   *reconcile.Writer[*vmi.KubeVirt, *vmi.KubeVirtList]
 	loop     *reconcile.Loop
+	// outdated is how many VMIs have an outdated launcher. Negative: that is not known.
+	outdated func() int64
 
 	mu      sync.Mutex
 	foreign string // what was last reported of an installation of KubeVirt
 }
 
-func newReporter(c Config, events *reconcile.Events, queues workqueue.MetricsProvider) (*reporter, error) {
-	r := &reporter{cfg: c, log: c.Logger, settings: c.Settings, events: events, writer: reconcile.NewWriter(c.Client, vmi.KubeVirts)}
+func newReporter(c Config, events *reconcile.Events, queues workqueue.MetricsProvider, outdated func() int64) (*reporter, error) {
+	r := &reporter{cfg: c, outdated: outdated, log: c.Logger, settings: c.Settings, events: events, writer: reconcile.NewWriter(c.Client, vmi.KubeVirts)}
 	r.handlers = appsinformers.NewFilteredDaemonSetInformer(c.Kube, c.Home, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) { o.LabelSelector = vmi.AppLabel + "=" + handlerApp })
 	// One worker: there is one status to write.
@@ -76,6 +78,9 @@ func (r *reporter) reconcile(ctx context.Context, _ string) (time.Duration, erro
 		return 0, nil
 	}
 	s, c := r.settings.State(), r.components()
+	if n := r.outdated(); n >= 0 {
+		c.Outdated = new(int(n))
+	}
 	for _, k := range r.settings.KubeVirts() {
 		status := config.Report(s, k, c, metav1.NewTime(r.cfg.Now()))
 		if equality.Semantic.DeepEqual(status, k.Status) {

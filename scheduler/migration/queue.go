@@ -194,7 +194,7 @@ const (
 func backOff(o Observed) time.Duration {
 	a := o.Migration.Annotations
 	_, evacuation := a[vmi.EvacuationMigrationAnnotation]
-	_, update := a[updateAnnotation]
+	_, update := a[vmi.UpdateMigrationAnnotation]
 	if _, ignored := a[ignoreBackoffAnnotation]; ignored || !evacuation && !update {
 		return 0
 	}

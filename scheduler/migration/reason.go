@@ -32,8 +32,6 @@ const (
 
 // Names that clients rely on.
 const (
-	// updateAnnotation is on migrations that Podvisor makes for a newer launcher.
-	updateAnnotation = "kubevirt.io/workloadUpdateMigration"
 	// ignoreBackoffAnnotation begins a migration without the time after failed ones.
 	ignoreBackoffAnnotation = "kubevirt.io/func-test-ignore-migration-backoff"
 	// unschedulableAnnotation and pendingAnnotation are how many seconds a target may wait for

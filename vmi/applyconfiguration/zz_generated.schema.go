@@ -1656,6 +1656,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: configuration
       type:
         namedType: com.github.podvisor.podvisor.vmi.KubeVirtConfiguration
+    - name: workloadUpdateStrategy
+      type:
+        namedType: com.github.podvisor.podvisor.vmi.WorkloadUpdateStrategy
 - name: com.github.podvisor.podvisor.vmi.KubeVirtStatus
   map:
     fields:
@@ -1682,6 +1685,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: operatorVersion
       type:
         scalar: string
+    - name: outdatedVirtualMachineInstanceWorkloads
+      type:
+        scalar: numeric
     - name: phase
       type:
         namedType: com.github.podvisor.podvisor.vmi.KubeVirtPhase
@@ -3093,6 +3099,23 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: com.github.podvisor.podvisor.vmi.WatchdogAction
   scalar: string
+- name: com.github.podvisor.podvisor.vmi.WorkloadUpdateMethod
+  scalar: string
+- name: com.github.podvisor.podvisor.vmi.WorkloadUpdateStrategy
+  map:
+    fields:
+    - name: batchEvictionInterval
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: batchEvictionSize
+      type:
+        scalar: numeric
+    - name: workloadUpdateMethods
+      type:
+        list:
+          elementType:
+            namedType: com.github.podvisor.podvisor.vmi.WorkloadUpdateMethod
+          elementRelationship: atomic
 - name: io.k8s.api.core.v1.Affinity
   map:
     fields:
@@ -3545,6 +3568,8 @@ var schemaYAML = typed.YAMLObject(`types:
     elementType:
       namedType: __untyped_deduced_
     elementRelationship: separable
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+  scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1
   map:
     elementType:

@@ -5567,6 +5567,9 @@ func (b *KubeVirtConfigurationApplyConfiguration) WithDeveloperConfiguration(val
 type KubeVirtSpecApplyConfiguration struct {
 	// Configuration holds the settings. Each that is left out has its default.
 	Configuration *KubeVirtConfigurationApplyConfiguration `json:"configuration,omitempty"`
+	// WorkloadUpdateStrategy says how VMIs that run get the launcher of this version
+	// after an upgrade. Default: they keep theirs until they are started again.
+	WorkloadUpdateStrategy *WorkloadUpdateStrategyApplyConfiguration `json:"workloadUpdateStrategy,omitempty"`
 }
 
 // KubeVirtSpecApplyConfiguration constructs a declarative configuration of the KubeVirtSpec type for use with
@@ -5580,6 +5583,14 @@ func KubeVirtSpec() *KubeVirtSpecApplyConfiguration {
 // If called multiple times, the Configuration field is set to the value of the last call.
 func (b *KubeVirtSpecApplyConfiguration) WithConfiguration(value *KubeVirtConfigurationApplyConfiguration) *KubeVirtSpecApplyConfiguration {
 	b.Configuration = value
+	return b
+}
+
+// WithWorkloadUpdateStrategy sets the WorkloadUpdateStrategy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the WorkloadUpdateStrategy field is set to the value of the last call.
+func (b *KubeVirtSpecApplyConfiguration) WithWorkloadUpdateStrategy(value *WorkloadUpdateStrategyApplyConfiguration) *KubeVirtSpecApplyConfiguration {
+	b.WorkloadUpdateStrategy = value
 	return b
 }
 
@@ -5610,6 +5621,9 @@ type KubeVirtStatusApplyConfiguration struct {
 	// TargetKubeVirtVersion is the version that is being installed. It is the observed
 	// one when that is over.
 	TargetKubeVirtVersion *string `json:"targetKubeVirtVersion,omitempty"`
+	// OutdatedVirtualMachineInstanceWorkloads is how many VMIs run with another launcher
+	// than a start would give them.
+	OutdatedVirtualMachineInstanceWorkloads *int `json:"outdatedVirtualMachineInstanceWorkloads,omitempty"`
 }
 
 // KubeVirtStatusApplyConfiguration constructs a declarative configuration of the KubeVirtStatus type for use with
@@ -5684,6 +5698,14 @@ func (b *KubeVirtStatusApplyConfiguration) WithObservedKubeVirtVersion(value str
 // If called multiple times, the TargetKubeVirtVersion field is set to the value of the last call.
 func (b *KubeVirtStatusApplyConfiguration) WithTargetKubeVirtVersion(value string) *KubeVirtStatusApplyConfiguration {
 	b.TargetKubeVirtVersion = &value
+	return b
+}
+
+// WithOutdatedVirtualMachineInstanceWorkloads sets the OutdatedVirtualMachineInstanceWorkloads field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OutdatedVirtualMachineInstanceWorkloads field is set to the value of the last call.
+func (b *KubeVirtStatusApplyConfiguration) WithOutdatedVirtualMachineInstanceWorkloads(value int) *KubeVirtStatusApplyConfiguration {
+	b.OutdatedVirtualMachineInstanceWorkloads = &value
 	return b
 }
 
@@ -11314,5 +11336,53 @@ func (b *WatchdogDeviceApplyConfiguration) WithI6300ESB(value *I6300ESBWatchdogA
 // If called multiple times, the Diag288 field is set to the value of the last call.
 func (b *WatchdogDeviceApplyConfiguration) WithDiag288(value *Diag288WatchdogApplyConfiguration) *WatchdogDeviceApplyConfiguration {
 	b.Diag288 = value
+	return b
+}
+
+// WorkloadUpdateStrategyApplyConfiguration represents a declarative configuration of the WorkloadUpdateStrategy type for use
+// with apply.
+//
+// WorkloadUpdateStrategy says how VMIs that run get the launcher of this version.
+type WorkloadUpdateStrategyApplyConfiguration struct {
+	// WorkloadUpdateMethods are what may be done. LiveMigrate: VMIs that can move
+	// are migrated. Evict: the pods of those that cannot, or of all without
+	// LiveMigrate, are evicted, which ends a VMI as its evictionStrategy says. Default:
+	// none.
+	WorkloadUpdateMethods []vmi.WorkloadUpdateMethod `json:"workloadUpdateMethods,omitempty"`
+	// BatchEvictionSize is how many pods are evicted in one interval. Default: 10.
+	BatchEvictionSize *int `json:"batchEvictionSize,omitempty"`
+	// BatchEvictionInterval is the time between two batches of evictions. Default: 1m.
+	BatchEvictionInterval *metav1.Duration `json:"batchEvictionInterval,omitempty"`
+}
+
+// WorkloadUpdateStrategyApplyConfiguration constructs a declarative configuration of the WorkloadUpdateStrategy type for use with
+// apply.
+func WorkloadUpdateStrategy() *WorkloadUpdateStrategyApplyConfiguration {
+	return &WorkloadUpdateStrategyApplyConfiguration{}
+}
+
+// WithWorkloadUpdateMethods adds the given value to the WorkloadUpdateMethods field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the WorkloadUpdateMethods field.
+func (b *WorkloadUpdateStrategyApplyConfiguration) WithWorkloadUpdateMethods(values ...vmi.WorkloadUpdateMethod) *WorkloadUpdateStrategyApplyConfiguration {
+	for i := range values {
+		b.WorkloadUpdateMethods = append(b.WorkloadUpdateMethods, values[i])
+	}
+	return b
+}
+
+// WithBatchEvictionSize sets the BatchEvictionSize field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the BatchEvictionSize field is set to the value of the last call.
+func (b *WorkloadUpdateStrategyApplyConfiguration) WithBatchEvictionSize(value int) *WorkloadUpdateStrategyApplyConfiguration {
+	b.BatchEvictionSize = &value
+	return b
+}
+
+// WithBatchEvictionInterval sets the BatchEvictionInterval field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the BatchEvictionInterval field is set to the value of the last call.
+func (b *WorkloadUpdateStrategyApplyConfiguration) WithBatchEvictionInterval(value metav1.Duration) *WorkloadUpdateStrategyApplyConfiguration {
+	b.BatchEvictionInterval = &value
 	return b
 }

@@ -28,6 +28,8 @@ type Config struct {
 	// Migrations are the settings of migrations that are set. Nil: none is. See
 	// [Config.Migration].
 	Migrations *vmi.MigrationConfiguration
+	// Updates is how VMIs that run get the launcher of this version.
+	Updates Updates
 	// Agents are the versions of their guests' agents that are supported.
 	Agents AgentVersions
 	// Controller are the settings of virt-controller.
@@ -164,6 +166,7 @@ func Resolve(k *vmi.KubeVirt) (Config, field.ErrorList) {
 		Launcher:      launcher(in, d, v),
 		Nodes:         Nodes{ObsoleteModels: in.ObsoleteCPUModels},
 		Migrations:    in.MigrationConfiguration,
+		Updates:       updates(k.Spec.WorkloadUpdateStrategy),
 		Agents:        in.SupportedGuestAgentVersions,
 		Controller:    component(in.ControllerConfiguration, v.VirtController),
 		Handler:       component(in.HandlerConfiguration, v.VirtHandler),

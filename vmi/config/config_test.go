@@ -2,10 +2,12 @@ package config_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
@@ -114,4 +116,22 @@ func TestTheVerbosityOfANodeWins(t *testing.T) {
 	require.Equal(t, config.Component{QPS: 7, Verbosity: 1}, c.OnNode("m"))
 	require.False(t, config.Verbosity(2).Debug())
 	require.True(t, config.Verbosity(3).Debug())
+}
+
+func TestVMIsKeepTheirLaunchersWhereNoMethodIsConfigured(t *testing.T) {
+	t.Parallel()
+	updates := func(s *vmi.WorkloadUpdateStrategy) config.Updates {
+		k := kubevirt(vmi.KubeVirtConfiguration{})
+		k.Spec.WorkloadUpdateStrategy = s
+		c, faults := config.Resolve(k)
+		require.Empty(t, faults)
+		return c.Updates
+	}
+	require.Zero(t, updates(nil))
+	require.Equal(t, config.Updates{BatchSize: 10, BatchInterval: time.Minute}, updates(&vmi.WorkloadUpdateStrategy{}))
+	require.Equal(t, config.Updates{Migrate: true, BatchSize: 10, BatchInterval: time.Minute},
+		updates(&vmi.WorkloadUpdateStrategy{WorkloadUpdateMethods: []vmi.WorkloadUpdateMethod{vmi.WorkloadUpdateLiveMigrate}}))
+	require.Equal(t, config.Updates{Evict: true, BatchSize: 3, BatchInterval: time.Hour}, updates(&vmi.WorkloadUpdateStrategy{
+		WorkloadUpdateMethods: []vmi.WorkloadUpdateMethod{vmi.WorkloadUpdateEvict}, BatchEvictionSize: new(3), BatchEvictionInterval: &metav1.Duration{Duration: time.Hour},
+	}))
 }

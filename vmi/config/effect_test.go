@@ -15,40 +15,43 @@ import (
 
 // whole are configurations that have between them every field that is seen here.
 var whole = []string{`
-additionalGuestMemoryOverheadRatio: "1.5"
-controllerConfiguration: {restClient: {rateLimiter: {tokenBucketRateLimiter: {qps: 10, burst: 20}}}}
-handlerConfiguration: {restClient: {rateLimiter: {tokenBucketRateLimiter: {qps: 11, burst: 21}}}}
-developerConfiguration:
-  cpuAllocationRatio: 3
-  diskVerification: {memoryLimit: 100Mi}
-  featureGates: [HostDisk]
-  logVerbosity: {virtController: 3, virtHandler: 4, nodeVerbosity: {node-a: 9}}
-  memoryOvercommit: 150
-  minimumReservePVCBytes: 1048576
-  nodeSelectors: {a: b}
-  pvcTolerateLessSpaceUpToPercent: 5
-evictionStrategy: LiveMigrate
-imagePullPolicy: Never
-memBalloonStatsPeriod: 5
-migrations:
-  allowAutoConverge: true
-  allowPostCopy: true
-  allowWorkloadDisruption: true
-  bandwidthPerMigration: 64Mi
-  completionTimeoutPerGiB: 60
-  nodeDrainTaintKey: example.com/leave
-  parallelMigrationsPerCluster: 8
-  parallelOutboundMigrationsPerNode: 3
-  progressTimeout: 30
-  maxDowntimeMs: 500
-obsoleteCPUModels: {Westmere: true}
-permittedHostDevices:
-  mediatedDevices: [{externalResourceProvider: true, mdevNameSelector: GRID, resourceName: example.com/vgpu}]
-  pciHostDevices: [{externalResourceProvider: true, pciVendorSelector: "10de:1eb8", resourceName: example.com/gpu}]
-vmStateStorageClass: fast
+configuration:
+  additionalGuestMemoryOverheadRatio: "1.5"
+  controllerConfiguration: {restClient: {rateLimiter: {tokenBucketRateLimiter: {qps: 10, burst: 20}}}}
+  handlerConfiguration: {restClient: {rateLimiter: {tokenBucketRateLimiter: {qps: 11, burst: 21}}}}
+  developerConfiguration:
+    cpuAllocationRatio: 3
+    diskVerification: {memoryLimit: 100Mi}
+    featureGates: [HostDisk]
+    logVerbosity: {virtController: 3, virtHandler: 4, nodeVerbosity: {node-a: 9}}
+    memoryOvercommit: 150
+    minimumReservePVCBytes: 1048576
+    nodeSelectors: {a: b}
+    pvcTolerateLessSpaceUpToPercent: 5
+  evictionStrategy: LiveMigrate
+  imagePullPolicy: Never
+  memBalloonStatsPeriod: 5
+  migrations:
+    allowAutoConverge: true
+    allowPostCopy: true
+    allowWorkloadDisruption: true
+    bandwidthPerMigration: 64Mi
+    completionTimeoutPerGiB: 60
+    nodeDrainTaintKey: example.com/leave
+    parallelMigrationsPerCluster: 8
+    parallelOutboundMigrationsPerNode: 3
+    progressTimeout: 30
+    maxDowntimeMs: 500
+  obsoleteCPUModels: {Westmere: true}
+  permittedHostDevices:
+    mediatedDevices: [{externalResourceProvider: true, mdevNameSelector: GRID, resourceName: example.com/vgpu}]
+    pciHostDevices: [{externalResourceProvider: true, pciVendorSelector: "10de:1eb8", resourceName: example.com/gpu}]
+  vmStateStorageClass: fast
+workloadUpdateStrategy: {workloadUpdateMethods: [LiveMigrate, Evict], batchEvictionSize: 5, batchEvictionInterval: 2m}
 `, `
-machineType: pc-q35-6.2
-emulatedMachines: ["pc-q35-*", q35]
+configuration:
+  machineType: pc-q35-6.2
+  emulatedMachines: ["pc-q35-*", q35]
 `}
 
 // idle are the fields that mean nothing for the components, and why.
@@ -95,14 +98,14 @@ func meaning(t *testing.T, text string, change func(leaf)) (config.Config, bool)
 	t.Helper()
 	var tree map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte(text), &tree))
-	for _, l := range leavesOf("spec.configuration", tree, nil, nil) {
+	for _, l := range leavesOf("spec", tree, nil, nil) {
 		change(l)
 	}
 	changed, err := yaml.Marshal(tree)
 	require.NoError(t, err)
-	var c vmi.KubeVirtConfiguration
-	require.NoError(t, yaml.UnmarshalStrict(changed, &c))
-	is, faults := config.Resolve(kubevirt(c))
+	k := kubevirt(vmi.KubeVirtConfiguration{})
+	require.NoError(t, yaml.UnmarshalStrict(changed, &k.Spec))
+	is, faults := config.Resolve(k)
 	return is, len(faults) == 0
 }
 

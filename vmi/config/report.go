@@ -21,6 +21,9 @@ type Components struct {
 	Updating string
 	// Version is the version of virt-controller, as in v1.2.3.
 	Version string
+	// Outdated is how many VMIs run with another launcher than a start would give them.
+	// Nil: they were not counted.
+	Outdated *int
 }
 
 // Reasons of the conditions of a KubeVirt.
@@ -55,6 +58,7 @@ func Report(s State, k *vmi.KubeVirt, c Components, now metav1.Time) vmi.KubeVir
 		why := other + " is older, or as old and first by name, and is the configuration of the cluster; this one has no effect: delete one of them"
 		out.Phase, out.DefaultArchitecture, out.ObservedDeploymentConfig = "", "", ""
 		out.OperatorVersion, out.ObservedKubeVirtVersion, out.TargetKubeVirtVersion = "", "", ""
+		out.OutdatedVirtualMachineInstanceWorkloads = nil
 		for _, t := range []vmi.ConditionType{vmi.ConditionAvailable, vmi.ConditionProgressing, vmi.ConditionCreated} {
 			out.SetCondition(condition(t, false, ReasonExistingDeployment, why), now)
 		}
@@ -66,6 +70,9 @@ func Report(s State, k *vmi.KubeVirt, c Components, now metav1.Time) vmi.KubeVir
 	out.OperatorVersion, out.TargetKubeVirtVersion = c.Version, c.Version
 	if c.Waiting == "" && c.Updating == "" {
 		out.ObservedKubeVirtVersion = c.Version
+	}
+	if c.Outdated != nil {
+		out.OutdatedVirtualMachineInstanceWorkloads = c.Outdated
 	}
 	out.Phase = vmi.KubeVirtPhaseDeployed
 	available := condition(vmi.ConditionAvailable, true, ReasonAllComponentsReady, "All components are ready.")

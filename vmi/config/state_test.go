@@ -217,3 +217,18 @@ func reported(s config.State, k *vmi.KubeVirt) *vmi.KubeVirtStatus {
 	r := config.Report(s, k, config.Components{}, noon)
 	return &r
 }
+
+func TestTheStatusSaysHowManyVMIsAreOutdated(t *testing.T) {
+	t.Parallel()
+	k := kubevirt(vmi.KubeVirtConfiguration{})
+	s := config.NextState(config.State{}, []*vmi.KubeVirt{k})
+	k.Status = config.Report(s, k, config.Components{}, noon)
+	require.Nil(t, k.Status.OutdatedVirtualMachineInstanceWorkloads, "they were not counted")
+	k.Status = config.Report(s, k, config.Components{Outdated: new(3)}, noon)
+	require.Equal(t, 3, *k.Status.OutdatedVirtualMachineInstanceWorkloads)
+	k.Status = config.Report(s, k, config.Components{}, noon)
+	require.Equal(t, 3, *k.Status.OutdatedVirtualMachineInstanceWorkloads, "as they were counted last")
+	other := kubevirt(vmi.KubeVirtConfiguration{})
+	other.UID, other.Status = "2", k.Status
+	require.Nil(t, config.Report(s, other, config.Components{Outdated: new(3)}, noon).OutdatedVirtualMachineInstanceWorkloads)
+}

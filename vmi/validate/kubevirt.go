@@ -18,7 +18,25 @@ import (
 // KubeVirt returns what is wrong with a cluster's configuration, or nothing.
 func KubeVirt(k *vmi.KubeVirt) field.ErrorList {
 	at := field.NewPath("spec", "configuration")
-	return append(quantity.Faults(at, &k.Spec.Configuration), configuration(at, &k.Spec.Configuration)...)
+	l := append(quantity.Faults(at, &k.Spec.Configuration), configuration(at, &k.Spec.Configuration)...)
+	if s := k.Spec.WorkloadUpdateStrategy; s != nil {
+		l = append(l, workloadUpdates(field.NewPath("spec", "workloadUpdateStrategy"), s)...)
+	}
+	return l
+}
+
+func workloadUpdates(at *field.Path, s *vmi.WorkloadUpdateStrategy) field.ErrorList {
+	var l field.ErrorList
+	for i, m := range s.WorkloadUpdateMethods {
+		l = append(l, exactlyOneOf(at.Child("workloadUpdateMethods").Index(i), m, vmi.WorkloadUpdateLiveMigrate, vmi.WorkloadUpdateEvict)...)
+	}
+	if n := s.BatchEvictionSize; n != nil && *n < 1 {
+		l = append(l, field.Invalid(at.Child("batchEvictionSize"), *n, "must be at least 1"))
+	}
+	if d := s.BatchEvictionInterval; d != nil && d.Duration < 0 {
+		l = append(l, field.Invalid(at.Child("batchEvictionInterval"), d.Duration.String(), "must not be negative"))
+	}
+	return l
 }
 
 // OnlyKubeVirt returns why k cannot be created beside those that exist, or nil:

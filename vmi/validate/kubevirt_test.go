@@ -2,9 +2,11 @@ package validate_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -51,6 +53,23 @@ func TestTheDefaultBindingMustBePermitted(t *testing.T) {
 	k.Spec.Configuration.Network.DefaultNetworkInterface = "masquerade"
 	require.Empty(t, validate.KubeVirt(k))
 	k.Spec.Configuration.Network.DefaultNetworkInterface = ""
+	require.Empty(t, validate.KubeVirt(k))
+}
+
+func TestAnUpdateStrategyThatMeansNothingIsReported(t *testing.T) {
+	t.Parallel()
+	k := &vmi.KubeVirt{}
+	k.Spec.WorkloadUpdateStrategy = &vmi.WorkloadUpdateStrategy{
+		WorkloadUpdateMethods: []vmi.WorkloadUpdateMethod{"LiveMigrate", "", "Restart", "Evict"},
+		BatchEvictionSize:     new(0), BatchEvictionInterval: &metav1.Duration{Duration: -time.Second},
+	}
+	var fields []string
+	for _, f := range validate.KubeVirt(k) {
+		fields = append(fields, f.Field)
+	}
+	const at = "spec.workloadUpdateStrategy."
+	require.Equal(t, []string{at + "workloadUpdateMethods[1]", at + "workloadUpdateMethods[2]", at + "batchEvictionSize", at + "batchEvictionInterval"}, fields)
+	k.Spec.WorkloadUpdateStrategy = &vmi.WorkloadUpdateStrategy{BatchEvictionSize: new(1), BatchEvictionInterval: &metav1.Duration{}}
 	require.Empty(t, validate.KubeVirt(k))
 }
 

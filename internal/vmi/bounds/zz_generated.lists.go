@@ -33,6 +33,9 @@ var lists = map[string]*list{
 				}},
 				"supportedGuestAgentVersions": {max: 32},
 			}},
+			"workloadUpdateStrategy": {fields: map[string]*list{
+				"workloadUpdateMethods": {max: 8},
+			}},
 		}},
 		"status": {fields: map[string]*list{
 			"conditions": {max: 1024},
