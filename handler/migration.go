@@ -67,7 +67,8 @@ func arrive(o Observed) Plan {
 	}
 	p, now := Plan{}, metav1.NewTime(o.Now)
 	s := o.Instance.Status.DeepCopy()
-	s.NodeName, s.EvacuationNodeName = o.Node, ""
+	s.NodeName = o.Node
+	s.Evacuate("", now)
 	m := s.MigrationState
 	m.Completed, m.Failed, m.FailureReason, m.TargetNodeDomainDetected = true, false, "", true
 	m.EndTimestamp, m.TargetNodeDomainReadyTimestamp = now.DeepCopy(), now.DeepCopy()

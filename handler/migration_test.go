@@ -144,7 +144,7 @@ func TestAMigrationThatFailedIsReportedInOneWriteAndTheGuestRunsOn(t *testing.T)
 func TestTheTargetReportsTheSwitchInOneWrite(t *testing.T) {
 	t.Parallel()
 	v := instance(vmi.PhaseRunning, moving)
-	v.Status.EvacuationNodeName = "n2"
+	v.Status.Evacuate("n2", metav1.NewTime(now))
 	v.Status.Interfaces = []vmi.InterfaceStatus{{Name: "default", IP: "10.244.2.9"}}
 	v.Status.MigrationState.StartTimestamp = new(metav1.NewTime(now.Add(-time.Minute)))
 	s := session(v, at(protocol.MigrationArrived))
@@ -159,6 +159,7 @@ func TestTheTargetReportsTheSwitchInOneWrite(t *testing.T) {
 	}, p.Status.MigrationState)
 	require.Equal(t, node, p.Status.NodeName)
 	require.Empty(t, p.Status.EvacuationNodeName)
+	require.Nil(t, p.Status.Condition(vmi.ConditionEvictionRequested))
 	require.Equal(t, "10.244.1.7", p.Status.Interfaces[0].IP)
 	require.Equal(t, vmi.PhaseRunning, p.Status.Phase)
 

@@ -45,9 +45,11 @@ type SetLabel struct{ Key, Value string }
 type RemoveLabel struct{ Key string }
 
 // ChangeLabels makes labels of the object these values, and removes others, in one write.
+// The same write removes annotations.
 type ChangeLabels struct {
-	Labels  map[string]string
-	Removed []string
+	Labels      map[string]string
+	Removed     []string
+	Annotations []string
 }
 
 // DeleteObject deletes the object, if it still has its UID.
@@ -74,6 +76,14 @@ type SetPodCondition struct {
 	Name      string
 	UID       types.UID
 	Condition corev1.PodCondition
+}
+
+// AnnotatePod makes the annotation of the pod with this name in the object's namespace what
+// it says, or removes it if Value is empty, if the pod still has the UID.
+type AnnotatePod struct {
+	Name       string
+	UID        types.UID
+	Key, Value string
 }
 
 // CreateInstance creates a VMI that the object controls. A VMI of that name that the
@@ -196,6 +206,7 @@ func (ReleaseInstance) action()  {}
 func (ChangeInstance) action()   {}
 func (CreateMigration) action()  {}
 func (EvictPod) action()         {}
+func (AnnotatePod) action()      {}
 func (WriteInstance) action()    {}
 func (EmitFor) action()          {}
 func (AcceptMigration) action()  {}

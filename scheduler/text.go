@@ -59,12 +59,16 @@ func (a SetPodCondition) String() string {
 	return fmt.Sprintf("set condition %s=%s of pod %s (%s)", a.Condition.Type, a.Condition.Status, a.Name, a.UID)
 }
 
+func (a AnnotatePod) String() string {
+	return fmt.Sprintf("annotate pod %s (%s): %s=%s", a.Name, a.UID, a.Key, a.Value)
+}
+
 func (a ChangeLabels) String() string {
 	text := "change labels:"
 	for _, k := range slices.Sorted(maps.Keys(a.Labels)) {
 		text += fmt.Sprintf(" %s=%s", k, a.Labels[k])
 	}
-	for _, k := range a.Removed {
+	for _, k := range slices.Concat(a.Removed, a.Annotations) {
 		text += " without " + k
 	}
 	return text

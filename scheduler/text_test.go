@@ -40,6 +40,8 @@ func TestAPlanIsALineForEachAction(t *testing.T) {
 		"create DataVolume a":                              scheduler.CreateDataVolume{DataVolume: d},
 		"create migration m of VMI a":                      scheduler.CreateMigration{Migration: m},
 		"evict pod a (u)":                                  scheduler.EvictPod{Name: "a", UID: "u"},
+		"annotate pod a (u): k=v":                          scheduler.AnnotatePod{Name: "a", UID: "u", Key: "k", Value: "v"},
+		"change labels: k=v without l without a":           scheduler.ChangeLabels{Labels: map[string]string{"k": "v"}, Removed: []string{"l"}, Annotations: []string{"a"}},
 		"create ControllerRevision a":                      scheduler.CreateRevision{Revision: &appsv1.ControllerRevision{ObjectMeta: named}},
 		"delete ControllerRevision a (u)":                  scheduler.DeleteRevision{Name: "a", UID: "u"},
 		"set run strategy from Always to Halted":           scheduler.SetRunStrategy{From: "Always", To: "Halted"},

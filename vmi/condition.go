@@ -62,8 +62,8 @@ const (
 	// ConditionMigrationRequired is True if the VMI must migrate for a change to
 	// take effect.
 	ConditionMigrationRequired ConditionType = "MigrationRequired"
-	// ConditionEvictionRequested is True if a controller outside of Podvisor must
-	// move the VMI off its node.
+	// ConditionEvictionRequested is True while the VMI has to leave its node, since the
+	// eviction of its pod was asked for.
 	ConditionEvictionRequested ConditionType = "EvictionRequested"
 	// ConditionHotVCPUChange is True while processors are being added.
 	ConditionHotVCPUChange ConditionType = "HotVCPUChange"

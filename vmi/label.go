@@ -112,6 +112,13 @@ const (
 	EvacuationNamePrefix    = "kubevirt-evacuation-"
 	UpdateNamePrefix        = "kubevirt-workload-update-"
 	VerbMigrationNamePrefix = "kubevirt-migrate-vm-"
+	// EvictionSourceAnnotation is on a VMI that has to leave its node for the descheduler, and
+	// has the value EvictionByDescheduler: its migration comes after those of a drain.
+	EvictionSourceAnnotation = "kubevirt.io/eviction-source"
+	EvictionByDescheduler    = "descheduler"
+	// EvictionInProgressAnnotation is "true" on the pod that a VMI has to leave: so the
+	// descheduler knows that the pod will go.
+	EvictionInProgressAnnotation = "descheduler.alpha.kubernetes.io/eviction-in-progress"
 	// DrainTaintKey is the key of the taint that makes VMIs leave a node, where the cluster
 	// names no other.
 	DrainTaintKey = "kubevirt.io/drain"

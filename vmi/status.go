@@ -228,3 +228,14 @@ type GuestOccurrences struct {
 	// LastTimestamp is when virt-handler observed that the count had risen.
 	LastTimestamp metav1.Time `json:"lastTimestamp"`
 }
+
+// Evacuate says that the VMI has to leave the node, or with an empty one that it has not.
+func (s *VirtualMachineInstanceStatus) Evacuate(node string, now metav1.Time) {
+	s.EvacuationNodeName = node
+	if node == "" {
+		s.RemoveCondition(ConditionEvictionRequested)
+		return
+	}
+	s.SetCondition(Condition{Type: ConditionEvictionRequested, Status: corev1.ConditionTrue, Reason: string(ConditionEvictionRequested),
+		Message: "the eviction of the pod was asked for, and the VMI has to leave node " + node}, now)
+}

@@ -43,21 +43,33 @@ func TestAttackTheTokenOfTheControllerWritesNothingButTheGateOfPods(t *testing.T
 	patch := func(pod, status string) error { return patchAll(pod, `{"status":`+status+`}`) }
 	const gate = `{"conditions":[{"type":"kubevirt.io/virtual-machine-unpaused","status":"False"}]}`
 	require.NoError(t, patch(launcher.Name, gate))
+	evicted := func(value string) string {
+		return `{"metadata":{"annotations":{"descheduler.alpha.kubernetes.io/eviction-in-progress":` + value + `}}}`
+	}
+	for _, value := range []string{`"true"`, "null"} {
+		require.NoError(t, patchAll(launcher.Name, evicted(value)))
+		p, err := s.pods.Get(t.Context(), launcher.Name, metav1.GetOptions{})
+		require.NoError(t, err)
+		_, is := p.Annotations[vmi.EvictionInProgressAnnotation]
+		require.Equal(t, value != "null", is)
+	}
 	for what, try := range map[string]error{
-		"the gate of a user's pod":    patch(users.Name, gate),
-		"the address":                 patch(launcher.Name, `{"podIP":"10.96.0.1","podIPs":[{"ip":"10.96.0.1"}]}`),
-		"the phase":                   patch(launcher.Name, `{"phase":"Failed"}`),
-		"whether it is ready":         patch(launcher.Name, `{"conditions":[{"type":"Ready","status":"Unknown"}]}`),
-		"another gate":                patch(launcher.Name, `{"conditions":[{"type":"example.com/mesh","status":"True"}]}`),
-		"the conditions of the node":  patch(launcher.Name, `{"conditions":[{"$patch":"replace"},{"type":"kubevirt.io/virtual-machine-unpaused","status":"True"}]}`),
-		"the state of its containers": patch(launcher.Name, `{"containerStatuses":[{"name":"compute","ready":true,"image":"x","imageID":"y","restartCount":3}]}`),
-		"the gate and the address":    patch(launcher.Name, `{"podIP":"10.96.0.1","conditions":[{"type":"kubevirt.io/virtual-machine-unpaused","status":"True"}]}`),
-		"the reason that it shows":    patch(launcher.Name, `{"reason":"Evicted"}`),
-		"a label":                     patchAll(launcher.Name, `{"metadata":{"labels":{"app":"web"}}}`),
-		"fewer labels":                patchAll(launcher.Name, `{"metadata":{"labels":{"kubevirt.io":null,"kubevirt.io/created-by":null}}}`),
-		"an annotation":               patchAll(launcher.Name, `{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"x"}}}`),
-		"a finalizer":                 patchAll(launcher.Name, `{"metadata":{"finalizers":["example.com/hold"]}}`),
-		"the node's address":          patch(launcher.Name, `{"hostIP":"10.0.0.1","hostIPs":[{"ip":"10.0.0.1"}]}`),
+		"the gate of a user's pod":       patch(users.Name, gate),
+		"the address":                    patch(launcher.Name, `{"podIP":"10.96.0.1","podIPs":[{"ip":"10.96.0.1"}]}`),
+		"the phase":                      patch(launcher.Name, `{"phase":"Failed"}`),
+		"whether it is ready":            patch(launcher.Name, `{"conditions":[{"type":"Ready","status":"Unknown"}]}`),
+		"another gate":                   patch(launcher.Name, `{"conditions":[{"type":"example.com/mesh","status":"True"}]}`),
+		"the conditions of the node":     patch(launcher.Name, `{"conditions":[{"$patch":"replace"},{"type":"kubevirt.io/virtual-machine-unpaused","status":"True"}]}`),
+		"the state of its containers":    patch(launcher.Name, `{"containerStatuses":[{"name":"compute","ready":true,"image":"x","imageID":"y","restartCount":3}]}`),
+		"the gate and the address":       patch(launcher.Name, `{"podIP":"10.96.0.1","conditions":[{"type":"kubevirt.io/virtual-machine-unpaused","status":"True"}]}`),
+		"the reason that it shows":       patch(launcher.Name, `{"reason":"Evicted"}`),
+		"a label":                        patchAll(launcher.Name, `{"metadata":{"labels":{"app":"web"}}}`),
+		"fewer labels":                   patchAll(launcher.Name, `{"metadata":{"labels":{"kubevirt.io":null,"kubevirt.io/created-by":null}}}`),
+		"an annotation":                  patchAll(launcher.Name, `{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"x"}}}`),
+		"another text of the annotation": patchAll(launcher.Name, evicted(`"x"`)),
+		"a user's pod that is to leave":  patchAll(users.Name, evicted(`"true"`)),
+		"a finalizer":                    patchAll(launcher.Name, `{"metadata":{"finalizers":["example.com/hold"]}}`),
+		"the node's address":             patch(launcher.Name, `{"hostIP":"10.0.0.1","hostIPs":[{"ip":"10.0.0.1"}]}`),
 	} {
 		require.True(t, apierrors.IsForbidden(try), "%s: %v", what, try)
 	}

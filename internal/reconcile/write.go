@@ -48,7 +48,7 @@ func (w *Writer[T, L]) Status(ctx context.Context, old, changed T) (T, error) {
 // as it is stored now. A change of the object in between is a conflict.
 func (w *Writer[T, L]) Finalizers(ctx context.Context, old T, finalizers []string) (T, error) {
 	return w.write(ctx, "finalizers", old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
-		return patchMetadata(ctx, c, old, "finalizers", finalizers)
+		return patchMetadata(ctx, c, old, map[string]any{"finalizers": finalizers})
 	})
 }
 
@@ -56,37 +56,48 @@ func (w *Writer[T, L]) Finalizers(ctx context.Context, old T, finalizers []strin
 // stored now. A change of the object in between is a conflict.
 func (w *Writer[T, L]) Label(ctx context.Context, old T, key, value string) (T, error) {
 	return w.write(ctx, "label "+key, old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
-		return patchMetadata(ctx, c, old, "labels", map[string]string{key: value})
+		return patchMetadata(ctx, c, old, map[string]any{"labels": map[string]string{key: value}})
 	})
 }
 
 // Unlabel removes the label of the object old.
 func (w *Writer[T, L]) Unlabel(ctx context.Context, old T, key string) (T, error) {
 	return w.write(ctx, "remove label "+key, old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
-		return patchMetadata(ctx, c, old, "labels", map[string]any{key: nil})
+		return patchMetadata(ctx, c, old, map[string]any{"labels": map[string]any{key: nil}})
 	})
 }
 
 // Labels makes labels of the object old these values and removes others, in one write, and
 // returns the object as it is stored now. A change of the object in between is a conflict.
 func (w *Writer[T, L]) Labels(ctx context.Context, old T, labels map[string]string, removed ...string) (T, error) {
+	return w.write(ctx, "labels", old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
+		return patchMetadata(ctx, c, old, map[string]any{"labels": merged(labels, removed)})
+	})
+}
+
+// WithoutAnnotations is Labels, and removes annotations in the same write.
+func (w *Writer[T, L]) WithoutAnnotations(ctx context.Context, old T, annotations []string, labels map[string]string, removed ...string) (T, error) {
+	return w.write(ctx, "labels and annotations", old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
+		return patchMetadata(ctx, c, old, map[string]any{"labels": merged(labels, removed), "annotations": merged(nil, annotations)})
+	})
+}
+
+// merged are the values that are set, and those that are removed, for a merge patch.
+func merged(set map[string]string, removed []string) map[string]any {
 	all := map[string]any{}
-	for k, v := range labels {
+	for k, v := range set {
 		all[k] = v
 	}
 	for _, k := range removed {
 		all[k] = nil
 	}
-	return w.write(ctx, "labels", old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
-		return patchMetadata(ctx, c, old, "labels", all)
-	})
+	return all
 }
 
-// patchMetadata merges one part of the metadata into that of the object old.
-func patchMetadata[T vmi.Object, L runtime.Object](ctx context.Context, c client.Objects[T, L], old T, part string, value any) (T, error) {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		part: value, "uid": old.GetUID(), "resourceVersion": old.GetResourceVersion(),
-	}})
+// patchMetadata merges parts of the metadata into that of the object old.
+func patchMetadata[T vmi.Object, L runtime.Object](ctx context.Context, c client.Objects[T, L], old T, parts map[string]any) (T, error) {
+	parts["uid"], parts["resourceVersion"] = old.GetUID(), old.GetResourceVersion()
+	patch, err := json.Marshal(map[string]any{"metadata": parts})
 	if err != nil {
 		return old, err
 	}

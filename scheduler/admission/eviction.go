@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/podvisor/podvisor/scheduler/instance"
@@ -75,7 +76,7 @@ func (e Evictions) refusal(ctx context.Context, req *admissionv1.AdmissionReques
 	if d.Leave == "" || isDryRun(req) {
 		return d.Refusal
 	}
-	if err := e.mark(ctx, v, d.Leave); err != nil {
+	if err := e.mark(ctx, v, d.Leave, sourceOf(req)); err != nil {
 		return fmt.Sprintf("kubevirt failed marking the vmi for eviction: status.evacuationNodeName of VMI %q is not written: %v; try again", v.Namespace+"/"+v.Name, err)
 	}
 	return d.Refusal
@@ -108,15 +109,47 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// mark writes the node that the VMI has to leave.
-func (e Evictions) mark(ctx context.Context, v *vmi.VirtualMachineInstance, node string) error {
+// mark writes the node that the VMI has to leave, and before who asks for it.
+func (e Evictions) mark(ctx context.Context, v *vmi.VirtualMachineInstance, node, source string) error {
+	if v.Annotations[vmi.EvictionSourceAnnotation] != source {
+		now, err := e.annotate(ctx, v, source)
+		if err != nil {
+			return err
+		}
+		v = now
+	}
 	changed := v.DeepCopy()
-	changed.Status.EvacuationNodeName = node
+	changed.Status.Evacuate(node, metav1.Now())
 	_, err := client.WriteStatus(ctx, e.VMIs.VirtualMachineInstances(v.Namespace), v, changed)
 	if errors.Is(err, vmi.ErrUnreadable) {
 		return nil // it was written
 	}
 	return err
+}
+
+// annotate writes who asks for the eviction. Empty: it is no one that counts.
+func (e Evictions) annotate(ctx context.Context, v *vmi.VirtualMachineInstance, source string) (*vmi.VirtualMachineInstance, error) {
+	value := any(source)
+	if source == "" {
+		value = nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": v.UID, "resourceVersion": v.ResourceVersion, "annotations": map[string]any{vmi.EvictionSourceAnnotation: value},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return e.VMIs.VirtualMachineInstances(v.Namespace).Patch(ctx, v.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+}
+
+// sourceOf is who asks for the eviction, as the annotation of the VMI has it. Empty: it is
+// not the descheduler.
+func sourceOf(req *admissionv1.AdmissionRequest) string {
+	var e policyv1.Eviction
+	if json.Unmarshal(req.Object.Raw, &e) == nil && e.Annotations["requested-by"] == "sigs.k8s.io/descheduler" {
+		return vmi.EvictionByDescheduler
+	}
+	return ""
 }
 
 // isDryRun says that nothing may be written. An eviction can say so in its options

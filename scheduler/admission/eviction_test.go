@@ -180,11 +180,37 @@ func TestAnEvictionMarksTheVMIOnce(t *testing.T) {
 	marked := w.instance(t)
 	require.Equal(t, node, marked.Status.EvacuationNodeName)
 	want := before.DeepCopy()
-	want.Status.EvacuationNodeName, want.ResourceVersion = node, marked.ResourceVersion
+	requested := marked.Status.Condition(vmi.ConditionEvictionRequested)
+	require.NotNil(t, requested)
+	require.Equal(t, corev1.ConditionTrue, requested.Status)
+	want.Status.Evacuate(node, requested.LastTransitionTime)
+	want.ResourceVersion = marked.ResourceVersion
 	require.Equal(t, want, marked, "nothing else is written")
 
 	refused(t, w.ask(t), "Evacuation in progress: Eviction triggered")
 	require.Equal(t, marked, w.instance(t), "what is there is not written again")
+}
+
+func TestAVMISaysThatTheDeschedulerHasAskedForItsEviction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, vmi.EvictionExternal)
+	descheduler := func(_ *admissionv1.AdmissionRequest, e *policyv1.Eviction) {
+		e.Annotations = map[string]string{"requested-by": "sigs.k8s.io/descheduler"}
+	}
+	before := w.instance(t)
+	refused(t, w.ask(t, descheduler, dryRun), "Eviction triggered")
+	require.Equal(t, before, w.instance(t), "a dry run writes nothing")
+	refused(t, w.ask(t, descheduler), "Eviction triggered")
+	require.Equal(t, "descheduler", w.instance(t).Annotations["kubevirt.io/eviction-source"])
+	require.Equal(t, node, w.instance(t).Status.EvacuationNodeName)
+
+	cancelled := w.instance(t)
+	cancelled.Status.Evacuate("", metav1.Now())
+	_, err := w.vmis.UpdateStatus(t.Context(), cancelled, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	refused(t, w.ask(t), "Eviction triggered")
+	require.NotContains(t, w.instance(t).Annotations, "kubevirt.io/eviction-source", "it is not the descheduler that asks now")
+	require.Equal(t, node, w.instance(t).Status.EvacuationNodeName)
 }
 
 func TestAnEvictionMarksAVMIThatIsToMigrate(t *testing.T) {

@@ -104,7 +104,10 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 		log.Info("remove label", "label", a.Key)
 		return e.writer.Unlabel(ctx, o, a.Key)
 	case scheduler.ChangeLabels:
-		log.Info("change labels", "labels", a.Labels, "removed", a.Removed)
+		log.Info("change labels", "labels", a.Labels, "removed", a.Removed, "annotations", a.Annotations)
+		if len(a.Annotations) > 0 {
+			return e.writer.WithoutAnnotations(ctx, o, a.Annotations, a.Labels, a.Removed...)
+		}
 		return e.writer.Labels(ctx, o, a.Labels, a.Removed...)
 	case scheduler.DeleteObject:
 		log.Info("delete")
@@ -121,6 +124,9 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	case scheduler.SetPodCondition:
 		log.Info("write pod condition", "pod", a.Name, "condition", a.Condition.Type, "status", a.Condition.Status)
 		return o, e.setPodCondition(ctx, o.GetNamespace(), a)
+	case scheduler.AnnotatePod:
+		log.Info("annotate pod", "pod", a.Name, "annotation", a.Key, "value", a.Value)
+		return o, e.annotatePod(ctx, o.GetNamespace(), a)
 	case scheduler.WriteStatus[T]:
 		log.Info("write status", e.describe(a.Object)...)
 		return e.writer.Status(ctx, o, a.Object)
@@ -275,6 +281,24 @@ func (e *executor[T, L]) setPodCondition(ctx context.Context, namespace string, 
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("write condition %s of pod %s/%s: %w", a.Condition.Type, namespace, a.Name, err)
+	}
+	return nil
+}
+
+// annotatePod writes the annotation of the pod if it is still the same, by the status: that
+// needs no right to change pods. A pod that is gone needs none.
+func (e *executor[T, L]) annotatePod(ctx context.Context, namespace string, a scheduler.AnnotatePod) error {
+	value := any(a.Value)
+	if a.Value == "" {
+		value = nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": a.UID, "annotations": map[string]any{a.Key: value}}})
+	if err != nil {
+		return err
+	}
+	_, err = e.kube.CoreV1().Pods(namespace).Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("annotate pod %s/%s: %w", namespace, a.Name, err)
 	}
 	return nil
 }

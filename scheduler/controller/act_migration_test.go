@@ -64,3 +64,45 @@ func TestAMigrationIsCreatedOnceAndARefusalIsAnEvent(t *testing.T) {
 	require.NotErrorAs(t, err, new(*Refusal), "the VMI waits for nothing")
 	require.ElementsMatch(t, []string{"Normal SuccessfulCreate", "Warning FailedCreate"}, reasons())
 }
+
+func TestWhatIsSaidOfAnEvictionIsWrittenAndRemoved(t *testing.T) {
+	t.Parallel()
+	v := vmitest.New()
+	v.Labels, v.Annotations = map[string]string{"old": "x", "kept": "x"}, map[string]string{vmi.EvictionSourceAnnotation: "descheduler", "kept": "x"}
+	p := launcher(t)
+	var writes []string
+	cfg := fake.New(v).Config()
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return tripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method != http.MethodGet {
+				writes = append(writes, r.Method)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	api, err := client.New(cfg)
+	require.NoError(t, err)
+	kube := kubefake.NewClientset(p)
+	do := func(a scheduler.Action) *vmi.VirtualMachineInstance {
+		now, err := api.VirtualMachineInstances(v.Namespace).Get(t.Context(), v.Name, metav1.GetOptions{})
+		require.NoError(t, err)
+		now, err = Execute(t.Context(), Executor{Client: api, Kube: kube}, vmi.VirtualMachineInstances, now, scheduler.Plan{Actions: []scheduler.Action{a}})
+		require.NoError(t, err)
+		return now
+	}
+	now := do(scheduler.ChangeLabels{Labels: map[string]string{"new": "y"}, Removed: []string{"old"}, Annotations: []string{vmi.EvictionSourceAnnotation}})
+	require.Equal(t, map[string]string{"new": "y", "kept": "x"}, now.Labels)
+	require.Equal(t, map[string]string{"kept": "x"}, now.Annotations)
+	require.Equal(t, []string{http.MethodPatch}, writes, "in one write")
+
+	for _, value := range []string{"true", ""} {
+		do(scheduler.AnnotatePod{Name: p.Name, UID: p.UID, Key: vmi.EvictionInProgressAnnotation, Value: value})
+		stored, err := kube.CoreV1().Pods(p.Namespace).Get(t.Context(), p.Name, metav1.GetOptions{})
+		require.NoError(t, err)
+		is, ok := stored.Annotations[vmi.EvictionInProgressAnnotation]
+		require.Equal(t, value, is)
+		require.Equal(t, value != "", ok)
+	}
+	do(scheduler.AnnotatePod{Name: "gone", UID: "gone", Key: vmi.EvictionInProgressAnnotation, Value: "true"})
+	require.Len(t, writes, 1, "of the VMI nothing more is written")
+}

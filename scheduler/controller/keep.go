@@ -179,7 +179,7 @@ func (k *keeper) instance(v *vmi.VirtualMachineInstance) {
 	if !isReduced(v) {
 		return
 	}
-	keepAnnotations(v, vmi.VMGenerationAnnotation, vmi.StartRevisionAnnotation, replicaset.FailuresAnnotation, replicaset.TemplateAnnotation)
+	keepAnnotations(v, vmi.VMGenerationAnnotation, vmi.StartRevisionAnnotation, replicaset.FailuresAnnotation, replicaset.TemplateAnnotation, vmi.EvictionSourceAnnotation)
 	keepInstanceSpec(&v.Spec, k.kinds)
 	s := v.Status
 	v.Status = vmi.VirtualMachineInstanceStatus{

@@ -333,6 +333,9 @@ func (w *filled) instance() *vmi.VirtualMachineInstance {
 		v.Labels[vmi.OutdatedLauncherLabel] = ""
 	}
 	if w.IntN(2) == 0 {
+		v.Annotations[vmi.EvictionSourceAnnotation] = vmi.EvictionByDescheduler
+	}
+	if w.IntN(2) == 0 {
 		v.DeletionTimestamp = nil
 	}
 	s := &v.Status
@@ -342,7 +345,7 @@ func (w *filled) instance() *vmi.VirtualMachineInstance {
 	if w.IntN(2) == 0 {
 		s.MigrationState = nil
 	}
-	s.Conditions = w.conditions(vmi.ConditionReady, vmi.ConditionSynchronized, vmi.ConditionPaused, vmi.ConditionDisruptionTarget, vmi.ConditionDuplicateMACAddress, vmi.ConditionLiveMigratable)
+	s.Conditions = w.conditions(vmi.ConditionReady, vmi.ConditionSynchronized, vmi.ConditionPaused, vmi.ConditionDisruptionTarget, vmi.ConditionDuplicateMACAddress, vmi.ConditionLiveMigratable, vmi.ConditionEvictionRequested)
 	s.PhaseTransitionTimestamps = nil
 	for _, p := range []vmi.Phase{vmi.PhaseRunning, s.Phase} {
 		if w.IntN(2) == 0 {

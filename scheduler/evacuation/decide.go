@@ -37,6 +37,9 @@ func Decide(o Observed) scheduler.Plan {
 	c := move.Cause{
 		Prefix: vmi.EvacuationNamePrefix, Annotation: vmi.EvacuationMigrationAnnotation, Value: v.Status.NodeName, Priority: vmi.MigrationSystemCritical,
 	}
+	if v.Annotations[vmi.EvictionSourceAnnotation] == vmi.EvictionByDescheduler {
+		c.Priority = vmi.MigrationSystemMaintenance
+	}
 	m := move.Own(v, o.Migrations, c)
 	return scheduler.Plan{Actions: []scheduler.Action{scheduler.CreateMigration{Migration: m, Why: "the VMI has to leave its node"}}}
 }

@@ -124,6 +124,15 @@ func TestAVMIThatHasToLeaveIsMigrated(t *testing.T) {
 	}
 }
 
+func TestWhatTheDeschedulerAsksForComesAfterADrain(t *testing.T) {
+	t.Parallel()
+	o := marked()
+	o.VMI.Annotations = map[string]string{"kubevirt.io/eviction-source": "descheduler"}
+	require.Equal(t, vmi.MigrationSystemMaintenance, *made(t, evacuation.Decide(o)).Spec.Priority)
+	o.VMI.Annotations["kubevirt.io/eviction-source"] = "another"
+	require.Equal(t, vmi.MigrationSystemCritical, *made(t, evacuation.Decide(o)).Spec.Priority)
+}
+
 // A plan of an old cache is made again, and one after a failure is another.
 func TestAMigrationIsMadeOnceAfterEachThatHasEnded(t *testing.T) {
 	t.Parallel()

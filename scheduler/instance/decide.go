@@ -150,8 +150,10 @@ func watch(o Observed) scheduler.Plan {
 		if len(p.Actions) == 0 {
 			p.Actions = left(o).Actions
 		}
-		p.Actions = append(p.Actions, opened(o)...)
-		p.Actions = append(p.Actions, relabelled(o)...)
+		if len(p.Actions) == 0 {
+			p.Actions = requested(o).Actions
+		}
+		p.Actions = slices.Concat(p.Actions, opened(o), relabelled(o), inProgress(o))
 		return p
 	}
 	e := endOf(active)

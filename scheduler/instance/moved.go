@@ -23,9 +23,12 @@ func relabelled(o Observed) []scheduler.Action {
 	if isUnreadable(o) {
 		return nil
 	}
-	set, removed := map[string]string{}, []string(nil)
+	set, removed, annotations := map[string]string{}, []string(nil), []string(nil)
 	if node := o.VMI.Status.NodeName; node != "" && o.VMI.Labels[vmi.NodeNameLabel] != node {
 		set[vmi.NodeNameLabel] = node
+		if _, ok := o.VMI.Annotations[vmi.EvictionSourceAnnotation]; ok {
+			annotations = []string{vmi.EvictionSourceAnnotation} // it has left
+		}
 	}
 	if to, ok := o.VMI.Labels[vmi.MigrationTargetNodeLabel]; ok && !movesTo(o, to) {
 		removed = append(removed, vmi.MigrationTargetNodeLabel)
@@ -40,6 +43,7 @@ func relabelled(o Observed) []scheduler.Action {
 	switch {
 	case len(set)+len(removed) == 0:
 		return nil
+	case len(annotations) > 0:
 	case len(removed) == 0 && len(set) == 1:
 		for k, v := range set {
 			return []scheduler.Action{scheduler.SetLabel{Key: k, Value: v}}
@@ -47,7 +51,7 @@ func relabelled(o Observed) []scheduler.Action {
 	case len(set) == 0 && len(removed) == 1:
 		return []scheduler.Action{scheduler.RemoveLabel{Key: removed[0]}}
 	}
-	return []scheduler.Action{scheduler.ChangeLabels{Labels: set, Removed: removed}}
+	return []scheduler.Action{scheduler.ChangeLabels{Labels: set, Removed: removed, Annotations: annotations}}
 }
 
 // movesTo says that a migration moves the VMI to the node, or is about to: the label is

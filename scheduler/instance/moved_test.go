@@ -84,6 +84,10 @@ func saysReady(p *corev1.Pod) {
 	}
 }
 
+func byDescheduler(v *vmi.VirtualMachineInstance) {
+	v.Annotations = map[string]string{vmi.EvictionSourceAnnotation: vmi.EvictionByDescheduler}
+}
+
 func hasFailed(v *vmi.VirtualMachineInstance) {
 	v.Status.MigrationState.Completed, v.Status.MigrationState.Failed = true, true
 }
@@ -103,12 +107,15 @@ func TestTheLabelsSayWhereAVMIIsAndWhereItMovesTo(t *testing.T) {
 			scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel}}},
 		"it has moved to the launcher of now": {stored(vmi.PhaseRunning, arrived, old), secondPod(running),
 			scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel, vmi.OutdatedLauncherLabel}}},
-		"it stays in the old launcher":      {stored(vmi.PhaseRunning, moves, readyNow, old, hasFailed), nil, nil},
-		"it moves":                          {stored(vmi.PhaseRunning, moves, readyNow, given), secondPod(running), nil},
-		"it is about to be handed over":     {stored(vmi.PhaseRunning, readyNow, given), secondPod(running), nil},
-		"the target ended before":           {stored(vmi.PhaseRunning, readyNow, given), secondPod(exited(1, time.Second, "")), scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
-		"it stays, and the target is there": {stored(vmi.PhaseRunning, moves, readyNow, given, hasFailed), secondPod(running), nil},
-		"it stays":                          {stored(vmi.PhaseRunning, moves, readyNow, given, hasFailed), nil, scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
+		"it has moved, as the descheduler asked for": {stored(vmi.PhaseRunning, arrived, byDescheduler), secondPod(running),
+			scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel}, Annotations: []string{vmi.EvictionSourceAnnotation}}},
+		"it stays, as the descheduler does not want": {stored(vmi.PhaseRunning, moves, readyNow, byDescheduler, hasFailed), nil, nil},
+		"it stays in the old launcher":               {stored(vmi.PhaseRunning, moves, readyNow, old, hasFailed), nil, nil},
+		"it moves":                                   {stored(vmi.PhaseRunning, moves, readyNow, given), secondPod(running), nil},
+		"it is about to be handed over":              {stored(vmi.PhaseRunning, readyNow, given), secondPod(running), nil},
+		"the target ended before":                    {stored(vmi.PhaseRunning, readyNow, given), secondPod(exited(1, time.Second, "")), scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
+		"it stays, and the target is there":          {stored(vmi.PhaseRunning, moves, readyNow, given, hasFailed), secondPod(running), nil},
+		"it stays":                                   {stored(vmi.PhaseRunning, moves, readyNow, given, hasFailed), nil, scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

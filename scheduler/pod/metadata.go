@@ -86,8 +86,9 @@ func id(name string) string {
 func annotations(v *vmi.VirtualMachineInstance) map[string]string {
 	a := map[string]string{}
 	for k, val := range v.Annotations {
-		// What Multus has attached is for Multus to write.
-		if !strings.HasPrefix(k, kubectlAnnotations) && k != cni.StatusAnnotation {
+		// What Multus has attached is for Multus to write. Which pod a VMI has to leave, and for
+		// whom, is not known when a pod is made.
+		if !strings.HasPrefix(k, kubectlAnnotations) && k != cni.StatusAnnotation && k != vmi.EvictionInProgressAnnotation && k != vmi.EvictionSourceAnnotation {
 			a[k] = val
 		}
 	}

@@ -32,3 +32,17 @@ func TestThePagesFindThePodOfAVMIWithAHostNameOfItsOwn(t *testing.T) {
 	}
 	require.Equal(t, "another", p.Labels[vmi.VMNameLabel])
 }
+
+func TestAPodIsMadeWithoutWhatIsSaidOfEvictions(t *testing.T) {
+	t.Parallel()
+	v := vmitest.New()
+	v.Annotations = map[string]string{
+		"descheduler.alpha.kubernetes.io/eviction-in-progress": "true", "kubevirt.io/eviction-source": "descheduler", "mine": "stays",
+	}
+	p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:1"}})
+	require.NoError(t, err)
+	require.NotContains(t, p.Annotations, "descheduler.alpha.kubernetes.io/eviction-in-progress")
+	require.NotContains(t, p.Annotations, "kubevirt.io/eviction-source")
+	require.Equal(t, "stays", p.Annotations["mine"])
+	require.Contains(t, p.Annotations, "descheduler.alpha.kubernetes.io/request-evict-only")
+}

@@ -132,7 +132,8 @@ func Keep(p *corev1.Pod) {
 		return k == vmi.AppLabel || k == vmi.CreatedByLabel || k == vmi.MigrationJobLabel
 	})
 	p.Annotations = only(p.Annotations, func(k string) bool {
-		return k == vmi.DomainAnnotation || k == vmi.MigrationJobAnnotation || k == OverheadAnnotation || k == cni.StatusAnnotation
+		return k == vmi.DomainAnnotation || k == vmi.MigrationJobAnnotation || k == OverheadAnnotation || k == cni.StatusAnnotation ||
+			k == vmi.EvictionInProgressAnnotation
 	})
 	p.Spec.NodeSelector = only(p.Spec.NodeSelector, isProcessorLabel)
 }
