@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
 	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/migration"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/fake"
@@ -105,4 +107,27 @@ func TestWhatIsSaidOfAnEvictionIsWrittenAndRemoved(t *testing.T) {
 	}
 	do(scheduler.AnnotatePod{Name: "gone", UID: "gone", Key: vmi.EvictionInProgressAnnotation, Value: "true"})
 	require.Len(t, writes, 1, "of the VMI nothing more is written")
+}
+
+func TestWhetherAnotherNodeHasTheProcessorOfTheGuest(t *testing.T) {
+	t.Parallel()
+	model := vmi.CPUMigrationLabelPrefix + "Skylake"
+	for name, labelled := range map[string]string{"only its own": "n1", "another": "n2"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v, m := moving()
+			m.Status.Phase = vmi.MigrationPhaseScheduling
+			w, c := newWorld(t, v, m)
+			n, err := w.kube.CoreV1().Nodes().Get(t.Context(), labelled, metav1.GetOptions{})
+			require.NoError(t, err)
+			n.Labels = map[string]string{model: "true"}
+			_, err = w.kube.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{})
+			require.NoError(t, err)
+			target := &corev1.Pod{Spec: corev1.PodSpec{NodeSelector: map[string]string{model: "true"}}}
+			target.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+			o := migration.Observed{Migration: m, VMI: v, Target: target}
+			require.NoError(t, c.findTarget(t.Context(), &o))
+			require.Equal(t, labelled == "n1", o.NoModel)
+		})
+	}
 }

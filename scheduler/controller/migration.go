@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -209,6 +210,13 @@ func (c *Controller) findTarget(ctx context.Context, o *migration.Observed) erro
 	}
 	if made {
 		c.migrations.made.seen(reconcile.Key(m), last)
+	}
+	if model := o.ModelLabels(); model != nil {
+		l, err := c.cfg.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(model).String(), Limit: 2})
+		if err != nil {
+			return fmt.Errorf("find nodes with the processor of VMI %s: %w", reconcile.Key(o.VMI), err)
+		}
+		o.NoModel = !slices.ContainsFunc(l.Items, func(n corev1.Node) bool { return n.Name != o.VMI.Status.NodeName })
 	}
 	node := ""
 	if s := o.VMI.Status.MigrationState; o.Target != nil {

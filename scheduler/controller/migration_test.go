@@ -43,6 +43,7 @@ func moving() (*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceMigration
 	v.Status.LauncherContainerImageVersion = rendering.Image
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.Now())
 	m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: "move", UID: "m1", Finalizers: []string{vmi.MigrationFinalizer}}}
+	m.Labels = map[string]string{vmi.MigrationSelectorLabel: v.Name}
 	m.Spec.VMIName = v.Name
 	return v, m
 }

@@ -59,11 +59,20 @@ const (
 // A migration that is handed over and is to end is failed by the handler of the source, and
 // here only if that one knows nothing of it or the target is over: see [Decide]'s stop.
 func Decide(o Observed) scheduler.Plan {
-	p := decide(o)
-	if !slices.Contains(o.Migration.Finalizers, vmi.MigrationFinalizer) && !final(o) && o.Migration.DeletionTimestamp == nil && len(p.Actions) > 0 {
-		// The webhook was not asked. The migration is not to vanish while there is a target.
-		p.Actions = append([]scheduler.Action{scheduler.AddFinalizer{Finalizer: vmi.MigrationFinalizer}}, p.Actions...)
+	p, m := decide(o), o.Migration
+	if final(o) || m.DeletionTimestamp != nil || len(p.Actions) == 0 {
+		return p
 	}
+	// Where something is missing the webhook was not asked. The migration is not to vanish
+	// while there is a target.
+	var first []scheduler.Action
+	if !slices.Contains(m.Finalizers, vmi.MigrationFinalizer) {
+		first = append(first, scheduler.AddFinalizer{Finalizer: vmi.MigrationFinalizer})
+	}
+	if _, ok := m.Labels[vmi.MigrationSelectorLabel]; !ok && m.Spec.VMIName != "" {
+		first = append(first, scheduler.SetLabel{Key: vmi.MigrationSelectorLabel, Value: m.Spec.VMIName})
+	}
+	p.Actions = append(first, p.Actions...)
 	return p
 }
 

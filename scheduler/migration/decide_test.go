@@ -30,7 +30,7 @@ func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 // move is a migration of the VMI in the phase, which began a minute ago.
 func move(p vmi.MigrationPhase, change ...func(*vmi.VirtualMachineInstanceMigration)) *vmi.VirtualMachineInstanceMigration {
 	m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "move", UID: "m1",
-		CreationTimestamp: ago(time.Minute), Finalizers: []string{"kubevirt.io/migrationJobFinalize"}}}
+		CreationTimestamp: ago(time.Minute), Finalizers: []string{"kubevirt.io/migrationJobFinalize"}, Labels: map[string]string{"kubevirt.io/vmi-name": "testvmi"}}}
 	m.Spec.VMIName, m.Status.Phase = "testvmi", p
 	if p != "" {
 		m.Status.PhaseTransitionTimestamps = []vmi.MigrationPhaseTimestamp{{Phase: p, PhaseTransitionTimestamp: ago(time.Second)}}
@@ -171,6 +171,8 @@ func brief(p scheduler.Plan) string {
 			out = append(out, "delete itself")
 		case scheduler.AddFinalizer:
 			out = append(out, "keep")
+		case scheduler.SetLabel:
+			out = append(out, "label "+a.Key+"="+a.Value)
 		case scheduler.RemoveFinalizer:
 			out = append(out, "release")
 		case scheduler.Emit:
@@ -221,6 +223,7 @@ func TestDecide(t *testing.T) {
 		"it has none":                           {observed(move(""), running(), launcher()), "Pending", 30 * time.Second},
 		"it waits":                              {observed(move("Pending"), running(), launcher()), "", 30 * time.Second},
 		"the webhook was not asked":             {observed(move("", func(m *vmi.VirtualMachineInstanceMigration) { m.Finalizers = nil }), running(), launcher()), "keep, Pending", 30 * time.Second},
+		"the webhook labelled nothing":          {observed(move("", func(m *vmi.VirtualMachineInstanceMigration) { m.Finalizers, m.Labels = nil, nil }), running(), launcher()), "keep, label kubevirt.io/vmi-name=testvmi, Pending", 30 * time.Second},
 		"the VMI does not run yet":              {with(observed(move(""), running(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.PhaseScheduled }), launcher()), turn), "Pending", 30 * time.Second},
 		"the VMI has another pod":               {with(observed(move(""), running(), launcher(), target(func(p *corev1.Pod) { p.Name, p.Labels[vmi.MigrationJobLabel] = "other", "m0" })), turn), "Pending", 30 * time.Second},
 		"the pod that it left before has ended": {with(observed(move(""), running(), launcher(), target(ends(0), func(p *corev1.Pod) { p.Labels[vmi.MigrationJobLabel] = "m0" })), turn), "create, Scheduling, SuccessfulCreate", 0},
@@ -267,6 +270,10 @@ func TestDecide(t *testing.T) {
 		"its pod waits":                         {observed(move("Scheduling"), running(), launcher(), target()), "", 14*time.Minute + 30*time.Second},
 		"there is no node":                      {observed(move("Scheduling"), running(), launcher(), target(homeless)), "migrationTargetPodUnschedulable", 4*time.Minute + 30*time.Second},
 		"there is no node still":                {with(observed(move("Scheduling"), running(), launcher(), target(homeless)), func(o *migration.Observed) { o.Warned = true }), "", 4*time.Minute + 30*time.Second},
+		"no other node has the processor": {with(observed(move("Scheduling"), running(), launcher(), target(homeless)), func(o *migration.Observed) { o.NoModel = true }),
+			"migrationTargetPodUnschedulable, vmi:NoSuitableNodesForHostModelMigration", 4*time.Minute + 30*time.Second},
+		"no other node has the processor still": {with(observed(move("Scheduling"), running(), launcher(), target(homeless)), func(o *migration.Observed) { o.Warned, o.NoModel = true, true }),
+			"", 4*time.Minute + 30*time.Second},
 		"there is no node for 5 minutes": {observed(move("Scheduling"), running(), launcher(), target(homeless, func(p *corev1.Pod) { p.CreationTimestamp = ago(5 * time.Minute) })),
 			"delete p2, SuccessfulDelete, " + failed, 0},
 		"there is no node for what the annotation says": {observed(move("Scheduling", func(m *vmi.VirtualMachineInstanceMigration) {
@@ -340,10 +347,10 @@ func TestDecide(t *testing.T) {
 		"everything is at the target already": {with(observed(move("Running", deleted), running(begun, aborting), launcher(), target(runs)), func(o *migration.Observed) {
 			o.Migration.Status.Conditions, o.Calls.Abort, o.Calls.Accept = abortRequested, refused(time.Second, "Conflict"), asked(time.Second)
 		}), "start p2", time.Second},
-		"nothing was sent for a minute":               {observed(move("PreparingTarget", waits), running(given), launcher(), target(runs)), "abort", 0},
-		"nothing was sent, and the abort has failed":  {with(observed(move("PreparingTarget", waits), running(given), launcher(), target(runs)), func(o *migration.Observed) { o.Calls.Abort = refused(time.Second, "Unavailable") }), "accept p2", time.Second},
-		"nothing was sent, and the handler aborts":    {with(observed(move("PreparingTarget", waits), running(given), launcher(), target(runs)), func(o *migration.Observed) { o.Calls.Abort = asked(6 * time.Second) }), "vmi m1 failed, vmi:FailedMigration, delete p2, " + failed, 0},
-		"the target is gone":                          {observed(move("Running"), running(begun), launcher()), "abort", 0},
+		"nothing was sent for a minute":              {observed(move("PreparingTarget", waits), running(given), launcher(), target(runs)), "abort", 0},
+		"nothing was sent, and the abort has failed": {with(observed(move("PreparingTarget", waits), running(given), launcher(), target(runs)), func(o *migration.Observed) { o.Calls.Abort = refused(time.Second, "Unavailable") }), "accept p2", time.Second},
+		"nothing was sent, and the handler aborts":   {with(observed(move("PreparingTarget", waits), running(given), launcher(), target(runs)), func(o *migration.Observed) { o.Calls.Abort = asked(6 * time.Second) }), "vmi m1 failed, vmi:FailedMigration, delete p2, " + failed, 0},
+		"the target is gone":                         {observed(move("Running"), running(begun), launcher()), "abort", 0},
 		"the target is gone, and its node's handler is to say what is left of it": {with(observed(move("Running"), running(begun), launcher()), func(o *migration.Observed) {
 			o.Calls.Abort = refused(time.Second, "Unavailable")
 		}), "accept p2", time.Second},
@@ -603,4 +610,34 @@ func TestTheQueueIsFair(t *testing.T) {
 	critical := vmi.MigrationSystemCritical
 	m := move("Scheduling", func(m *vmi.VirtualMachineInstanceMigration) { m.Spec.Priority = &critical })
 	require.Equal(t, migration.Place{UID: "m1", Node: "node1", Begun: true, Priority: 100, Created: m.CreationTimestamp.Time}, migration.PlaceOf(m, running()))
+}
+
+func TestWhetherAnotherNodeHasTheProcessorIsFoundOutOnce(t *testing.T) {
+	t.Parallel()
+	selects := func(keys ...string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{"zone": "a"}
+			for _, k := range keys {
+				p.Spec.NodeSelector[k] = "true"
+			}
+		}
+	}
+	const model, feature = "cpu-model-migration.node.kubevirt.io/Skylake", "cpu-feature.node.kubevirt.io/aes"
+	for name, tt := range map[string]struct {
+		is   migration.Observed
+		want map[string]string
+	}{
+		"no node fits":                 {observed(move("Scheduling"), running(), launcher(), target(homeless, selects(model, feature))), map[string]string{model: "true", feature: "true"}},
+		"it has another model":         {observed(move("Scheduling"), running(), launcher(), target(homeless, selects("cpu-model.node.kubevirt.io/Skylake", feature))), nil},
+		"the scheduler has not looked": {observed(move("Scheduling"), running(), launcher(), target(selects(model))), nil},
+		"there is no target":           {observed(move("Pending"), running(), launcher()), nil},
+		"it has ended":                 {observed(move("Failed"), running(), launcher(), target(homeless, selects(model))), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, tt.is.ModelLabels())
+			tt.is.Warned = true
+			require.Nil(t, tt.is.ModelLabels(), "it was said")
+		})
+	}
 }

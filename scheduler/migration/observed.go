@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/scheduler/launched"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
@@ -42,6 +43,9 @@ type Observed struct {
 	// Warned says that a warning was written of a target that is refused, or for which there
 	// is no node.
 	Warned bool
+	// NoModel says that no other node has what the processor of the guest needs: see
+	// [Observed.ModelLabels].
+	NoModel bool
 	// Refusal is why the target of the last plan was not accepted. Nil: none was refused.
 	Refusal *vmi.Finding
 	// Now is the present time.

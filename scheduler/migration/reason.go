@@ -18,6 +18,8 @@ const (
 	SuccessfulAbortMigration = "SuccessfulAbortMigration"
 	// TargetUnschedulable: there is no node for a target.
 	TargetUnschedulable = "migrationTargetPodUnschedulable"
+	// NoSuitableNodes: no other node has what the processor of the guest needs.
+	NoSuitableNodes = "NoSuitableNodesForHostModelMigration"
 	// Backoff: a migration waits since the last ones have failed.
 	Backoff = "MigrationBackoff"
 	// FailedCreate: a target is refused.

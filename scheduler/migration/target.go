@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +54,10 @@ func schedule(o Observed) scheduler.Plan {
 	p := scheduling(o)
 	if unschedulable && !o.Warned {
 		p.Actions = append(p.Actions, warn(TargetUnschedulable, fmt.Sprintf("no node fits the pod %s that the VMI is to move to: %s", t.Name, says)))
+		if o.NoModel {
+			p.Actions = append(p.Actions, say(o, true, NoSuitableNodes, "the guest has the processor of its node (host-model), and no other node has the labels "+
+				strings.Join(launched.ProcessorLabels(t), ", ")))
+		}
 	}
 	p.Recheck = left
 	return p
@@ -89,6 +94,29 @@ func unschedulable(p *corev1.Pod) (bool, string) {
 		}
 	}
 	return false, ""
+}
+
+// ModelLabels are the labels that a node needs for the processor of a guest that has the one
+// of its node, if it is to be found out whether another node has them. Nil: it is not.
+func (o Observed) ModelLabels() map[string]string {
+	if o.Target == nil || o.Warned || final(o) {
+		return nil
+	}
+	if is, _ := unschedulable(o.Target); !is {
+		return nil
+	}
+	var is bool
+	out := map[string]string{}
+	for k, v := range o.Target.Spec.NodeSelector {
+		is = is || strings.HasPrefix(k, vmi.CPUMigrationLabelPrefix)
+		if strings.HasPrefix(k, vmi.CPUMigrationLabelPrefix) || strings.HasPrefix(k, vmi.CPUFeatureLabelPrefix) {
+			out[k] = v
+		}
+	}
+	if !is {
+		return nil
+	}
+	return out
 }
 
 // seconds is the time that the annotation says in whole seconds, or else the other.

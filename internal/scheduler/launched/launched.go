@@ -122,7 +122,8 @@ func ProcessorLabels(p *corev1.Pod) []string {
 }
 
 func isProcessorLabel(k string) bool {
-	return strings.HasPrefix(k, vmi.CPUModelLabelPrefix) || strings.HasPrefix(k, vmi.CPUFeatureLabelPrefix) || k == vmi.CPUManagerLabel
+	return strings.HasPrefix(k, vmi.CPUModelLabelPrefix) || strings.HasPrefix(k, vmi.CPUMigrationLabelPrefix) ||
+		strings.HasPrefix(k, vmi.CPUFeatureLabelPrefix) || k == vmi.CPUManagerLabel
 }
 
 // Keep drops from the labels, annotations and node selector of a launcher pod what neither
