@@ -21,6 +21,13 @@ func Decide(d Desired, a Actual) Plan {
 	return p
 }
 
+// isStateMissing says that the start failed since the state of firmware and TPM was to come by a
+// migration. A retry does not help.
+func isStateMissing(fault error) bool {
+	r := (*vmi.Refusal)(nil)
+	return errors.As(fault, &r) && r.Reason == string(protocol.StateMissing)
+}
+
 // published is the state that the handler reads: what was observed, with what is decided.
 func published(observed, decided protocol.State) protocol.State {
 	s := observed
@@ -43,6 +50,8 @@ func decide(d Desired, a Actual) Plan {
 		return finish(d, protocol.End{Reason: protocol.Cancelled, Message: "the launcher was stopped before the guest ran"})
 	case a.Domain == Absent && d.Target:
 		return plan(protocol.Waiting)
+	case a.Domain == Absent && isStateMissing(a.Fault):
+		return finish(d, protocol.End{Reason: protocol.StateMissing, Message: a.Fault.Error()})
 	case a.Domain == Absent && errors.Is(a.Fault, vmi.ErrInvalid):
 		return finish(d, protocol.End{Reason: protocol.CannotStart, Message: vmi.FaultText(a.Fault)})
 	case a.Domain == Absent && d.Run:

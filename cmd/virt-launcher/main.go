@@ -50,15 +50,15 @@ func run(args []string) error {
 }
 
 func launch(args []string) error {
-	c := supervisor.Config{TerminationLog: "/dev/termination-log", Inspector: supervisor.Inspector{Command: []string{"/proc/self/exe", "inspect"}}}
+	c, f := supervisor.Config{TerminationLog: "/dev/termination-log", Inspector: supervisor.Inspector{Command: []string{"/proc/self/exe", "inspect"}}}, flag.FlagSet{}
 	saveMemory(&c)
-	var f flag.FlagSet
 	f.StringVar(&c.Namespace, "namespace", "", "the VMI's namespace")
 	f.StringVar(&c.Name, "name", "", "the VMI's name")
 	f.StringVar((*string)(&c.UID), "uid", "", "the VMI's UID")
 	f.DurationVar(&c.GracePeriod, "grace-period", vmi.DefaultGracePeriod, "how long the guest may take to power off after SIGTERM")
 	f.BoolVar(&c.AllowEmulation, "allow-emulation", false, "run the guest without KVM if there is none")
 	f.BoolVar(&c.FailFast, "fail-fast", false, "fail at once, to test clients that handle it")
+	f.BoolVar(&c.RequireState, "require-state", false, "start no guest whose persistent state has not come here by a migration")
 	if err := program.ParseFlags(&f, args); err != nil {
 		return err
 	}

@@ -230,6 +230,9 @@ const (
 	Cancelled EndReason = "Cancelled"
 	// MovedAway: the guest runs on in another launcher. It is no end of the VMI.
 	MovedAway EndReason = "MovedAway"
+	// StateMissing: the state of firmware and TPM, which was to come by a migration, is not in
+	// its claim.
+	StateMissing EndReason = "StateMissing"
 )
 
 // Succeeded says that the guest ran, and powered off or was switched off as it was

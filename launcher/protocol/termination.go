@@ -17,7 +17,7 @@ const maxEndMessage = 2 << 10
 const separator = ": "
 
 // endReasons are all of them.
-var endReasons = []EndReason{Shutdown, Killed, Crashed, CannotStart, Cancelled, MovedAway}
+var endReasons = []EndReason{Shutdown, Killed, Crashed, CannotStart, Cancelled, MovedAway, StateMissing}
 
 // Termination is the end as the termination message of the launcher's container, which
 // people read in the description of the pod, and [ParseTermination] reads: the reason and

@@ -43,6 +43,7 @@ type arrival struct {
 	conn *libvirt.Connection
 	m    libvirt.Migration
 	made created
+	spec *vmi.DomainSpec
 
 	finished  *once[protocol.MigrationStep] // nil: it was not asked for
 	discarded *once[protocol.MigrationStep] // nil: the guest may run here yet
@@ -165,6 +166,7 @@ func (s *Supervisor) receive(ctx context.Context, a *arrival, desired protocol.D
 	if err != nil {
 		return step, err
 	}
+	a.spec = &desired.Instance.Spec.Domain
 	made.arrived = true
 	made.disks = nil
 	for _, disk := range o.Disks {
@@ -399,6 +401,9 @@ func (s *Supervisor) finish(ctx context.Context, a *arrival, cookie []byte) (pro
 	var c carried
 	err := json.Unmarshal(cookie, &c)
 	if err == nil {
+		err = receiveState(a.spec, c.Variables)
+	}
+	if err == nil {
 		err = s.keep(note{UID: a.uid, Stage: noteFinishing})
 	}
 	if err == nil {
@@ -512,7 +517,7 @@ func (s *Supervisor) discard(a *arrival, why *vmi.Finding) {
 			s.config.Logger.Debug("end the QEMU that waits", "err", err) // libvirt returns one in any case
 		}
 		done := s.persist(ctx, "destroy the guest that does not run here", s.destroy) && s.persist(ctx, "note that the guest never ran here", func(context.Context) error {
-			return s.keep(note{UID: a.uid, Stage: protocol.MigrationDiscarded})
+			return errors.Join(forgetState(), s.keep(note{UID: a.uid, Stage: protocol.MigrationDiscarded}))
 		})
 		if !done {
 			return protocol.MigrationStep{}, errStopping

@@ -297,7 +297,9 @@ func (s *Supervisor) perform(ctx context.Context, d *departure, cookie []byte) (
 		return step, err
 	}
 	c := carried{Libvirt: cookie}
+	var desired protocol.Desired
 	s.facts.change(func(f *facts) {
+		desired = *f.desired
 		// From here on no call changes whether the guest is to be paused.
 		c.Paused = f.byUser()
 		c.Reboots, c.Panics, c.Frozen = f.observed.Reboots, f.observed.Panics, f.observed.Frozen
@@ -307,7 +309,10 @@ func (s *Supervisor) perform(ctx context.Context, d *departure, cookie []byte) (
 	})
 	s.config.Logger.Info("everything is sent", "uid", d.uid)
 	step.UID = d.uid
-	if step.Cookie, err = json.Marshal(c); err == nil {
+	if c.Variables, err = variables(&desired.Instance.Spec.Domain); err == nil {
+		step.Cookie, err = json.Marshal(c)
+	}
+	if err == nil {
 		err = s.keep(note{UID: d.uid, Stage: protocol.MigrationSent, Cookie: step.Cookie})
 	}
 	if err != nil {

@@ -132,6 +132,8 @@ type carried struct {
 	Reboots int64 `json:"reboots,omitempty"`
 	Panics  int64 `json:"panics,omitempty"`
 	Frozen  bool  `json:"frozen,omitempty"`
+	// Variables are those of the firmware if they outlast the pod, as gzip compresses them.
+	Variables []byte `json:"variables,omitempty"`
 }
 
 // byUser says that the guest is paused and that the user has asked for it.

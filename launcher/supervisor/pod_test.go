@@ -63,7 +63,8 @@ func TestMain(m *testing.M) {
 		Namespace: "default", Name: "vm", UID: "6f1c2a3e-9a43-4f0e-8d2b-0c54a7b1e9d2",
 		GracePeriod: grace, AllowEmulation: os.Getenv("EMULATION") != "",
 		Inspector: Inspector{Command: []string{"/proc/self/exe", inspection}, MemoryBytes: testenv.InspectionMemory(image.InspectionMemory)}, Console: os.Stdout, Input: os.Stdin, TerminationLog: "/run/termination-log",
-		Logger: slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		RequireState: os.Getenv("REQUIRE") != "",
+		Logger:       slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		panic(err)

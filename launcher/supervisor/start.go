@@ -51,6 +51,11 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (creat
 	if err := s.clear(ctx); err != nil {
 		return created{}, err
 	}
+	if s.config.RequireState {
+		if err := missingState(&desired.Instance.Spec.Domain); err != nil {
+			return created{}, err
+		}
+	}
 	d, made, err := s.furnish(ctx, desired, nil)
 	if err != nil {
 		return created{}, err

@@ -85,6 +85,10 @@ type Config struct {
 	// nothing is.
 	Started func()
 
+	// RequireState starts no guest whose state of firmware and TPM has not come here by a
+	// migration: what is in their folders is not made anew.
+	RequireState bool
+
 	// TerminationLog is the file that gets the reason of the end, for the
 	// kubelet. Empty: none does.
 	TerminationLog string
