@@ -63,6 +63,22 @@ type CreatePod struct{ Pod *corev1.Pod }
 // good: the next plan decides about it.
 type CreateClaim struct{ Claim *corev1.PersistentVolumeClaim }
 
+// ChangeClaim makes labels of the PersistentVolumeClaim with this name in the object's namespace
+// these values, and removes others, in one write, if it still has the UID.
+type ChangeClaim struct {
+	Name    string
+	UID     types.UID
+	Labels  map[string]string
+	Removed []string
+}
+
+// DeleteClaim deletes the PersistentVolumeClaim with this name in the object's namespace, if it
+// still has the UID.
+type DeleteClaim struct {
+	Name string
+	UID  types.UID
+}
+
 // DeletePod deletes the pod with this name in the object's namespace, if it still
 // has the UID.
 type DeletePod struct {
@@ -213,6 +229,8 @@ func (AcceptMigration) action()  {}
 func (StartMigration) action()   {}
 func (AbortMigration) action()   {}
 func (CreateClaim) action()      {}
+func (ChangeClaim) action()      {}
+func (DeleteClaim) action()      {}
 func (CreateDataVolume) action() {}
 func (CreateRevision) action()   {}
 func (DeleteRevision) action()   {}

@@ -64,11 +64,21 @@ func (a AnnotatePod) String() string {
 }
 
 func (a ChangeLabels) String() string {
-	text := "change labels:"
-	for _, k := range slices.Sorted(maps.Keys(a.Labels)) {
-		text += fmt.Sprintf(" %s=%s", k, a.Labels[k])
+	return "change labels:" + labelText(a.Labels, slices.Concat(a.Removed, a.Annotations))
+}
+
+func (a ChangeClaim) String() string {
+	return fmt.Sprintf("change labels of claim %s (%s):%s", a.Name, a.UID, labelText(a.Labels, a.Removed))
+}
+
+func (a DeleteClaim) String() string { return fmt.Sprintf("delete claim %s (%s)", a.Name, a.UID) }
+
+func labelText(labels map[string]string, removed []string) string {
+	text := ""
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		text += fmt.Sprintf(" %s=%s", k, labels[k])
 	}
-	for _, k := range slices.Concat(a.Removed, a.Annotations) {
+	for _, k := range removed {
 		text += " without " + k
 	}
 	return text

@@ -126,6 +126,12 @@ const (
 	// StateLabel is the name of the VMI whose firmware's variables and TPM a claim
 	// holds.
 	StateLabel = "persistent-state-for"
+	// MigrationNameLabel is the name of the migration that such a claim was made for, as long
+	// as it is not known that the VMI has moved to it: then it has StateLabel instead.
+	MigrationNameLabel = "kubevirt.io/migrationName"
+	// StateMigrationAnnotation is the UID of the migration that such a claim was made for. Only
+	// the launcher that the VMI moved to has made its content.
+	StateMigrationAnnotation = "podvisor.io/migration"
 
 	// PCITopologyAnnotation is the layout of a guest's PCI bus, which stays the
 	// same as long as the VM exists.

@@ -58,7 +58,6 @@ type MigrationState struct {
 	// SourcePersistentStatePVCName is the claim with the VMI's own state that it
 	// leaves.
 	// +optional
-	// +podvisor:unserved=a claim of persistent state is not handed over to another one
 	SourcePersistentStatePVCName string `json:"sourcePersistentStatePVCName,omitempty"`
 
 	// TargetNode is the node that the VMI goes to.
@@ -95,7 +94,6 @@ type MigrationState struct {
 	// TargetPersistentStatePVCName is the claim with the VMI's own state that it
 	// goes to.
 	// +optional
-	// +podvisor:unserved=a claim of persistent state is not handed over to another one
 	TargetPersistentStatePVCName string `json:"targetPersistentStatePVCName,omitempty"`
 	// TargetMemoryOverhead is what the second pod is given beside the guest's
 	// memory.

@@ -57,6 +57,52 @@ func TestAttackTheTokenOfTheControllerMakesNothingButClaimsForState(t *testing.T
 		require.True(t, apierrors.IsForbidden(err), "a claim %s: %v", name, err)
 		require.ErrorContains(t, err, "virt-controller may make", "a claim %s", name)
 	}
+	// A target has a claim of its own, with another name and label.
+	config.Role = pod.Role{Name: vmi.RoleTarget, For: pod.Object{Name: "move", UID: "job"}}
+	second := pod.StateClaim(v, config)
+	_, err = claims.Create(t.Context(), second, dryRun)
+	require.NoError(t, err, "what virt-controller makes is permitted")
+	for name, change := range map[string]func(*corev1.PersistentVolumeClaim){
+		"of a start too":    func(c *corev1.PersistentVolumeClaim) { c.Labels[vmi.StateLabel] = "web" },
+		"without the label": func(c *corev1.PersistentVolumeClaim) { c.Labels = nil },
+		"of another VMI":    func(c *corev1.PersistentVolumeClaim) { c.Name = "persistent-state-for-other-12345678" },
+	} {
+		c := second.DeepCopy()
+		change(c)
+		_, err := claims.Create(t.Context(), c, dryRun)
+		require.True(t, apierrors.IsForbidden(err), "a claim %s: %v", name, err)
+	}
+	admins := world.kube.CoreV1().PersistentVolumeClaims(s.name)
+	second, err = admins.Create(t.Context(), second, metav1.CreateOptions{})
+	require.NoError(t, err)
+	theirs := rendered.DeepCopy()
+	theirs.Name, theirs.OwnerReferences, theirs.Labels = "data", nil, nil
+	_, err = admins.Create(t.Context(), theirs, metav1.CreateOptions{})
+	require.NoError(t, err)
+	dry := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
+	patch := func(claim, text string) error {
+		_, err := claims.Patch(t.Context(), claim, types.MergePatchType, []byte(text), dry)
+		return err
+	}
+	require.NoError(t, patch(second.Name, `{"metadata": {"labels": {"persistent-state-for": "web", "kubevirt.io/migrationName": null}}}`))
+	for what, p := range map[string]struct{ claim, text string }{
+		"of another VMI": {second.Name, `{"metadata": {"labels": {"persistent-state-for": "other"}}}`},
+		"with a label":   {second.Name, `{"metadata": {"labels": {"persistent-state-for": "web", "mine": "yes"}}}`},
+		"that is larger": {second.Name, `{"spec": {"resources": {"requests": {"storage": "1Ti"}}}}`},
+		"without owner":  {second.Name, `{"metadata": {"ownerReferences": null}}`},
+		"annotated":      {second.Name, `{"metadata": {"annotations": {"podvisor.io/migration": "other"}}}`},
+		"of a user":      {"data", `{"metadata": {"labels": {"persistent-state-for": "web"}}}`},
+		"taken from a user": {"data", `{"metadata": {"labels": {"persistent-state-for": "web"}, "ownerReferences": [` +
+			`{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": "web", "uid": "x"}]}}`},
+	} {
+		err := patch(p.claim, p.text)
+		require.True(t, apierrors.IsForbidden(err), "a claim %s: %v", what, err)
+		require.ErrorContains(t, err, "virt-controller may", "a claim %s", what)
+	}
+	err = claims.Delete(t.Context(), "data", metav1.DeleteOptions{})
+	require.True(t, apierrors.IsForbidden(err), err)
+	require.NoError(t, claims.Delete(t.Context(), second.Name, metav1.DeleteOptions{}))
+	config.Role = pod.Role{}
 	for _, there := range []string{"kube-system", home} {
 		c := rendered.DeepCopy()
 		c.Namespace = there

@@ -39,7 +39,7 @@ var rightsOfTheController = map[string]string{
 	"pods/status: patch":                                                                "the gate by which a paused guest leaves its Services",
 	"nodes: get list watch":                                                             "nodes",
 	"persistentvolumeclaims: get list watch":                                            "claims",
-	"persistentvolumeclaims: create":                                                    "makes claims of 10Mi",
+	"persistentvolumeclaims: create patch delete":                                       "makes claims of 10Mi",
 	"datavolumes: get list watch create":                                                "DataVolumes",
 	"network-attachment-definitions: get":                                               "NetworkAttachmentDefinitions",
 	"priorityclasses: get":                                                              "PriorityClasses",

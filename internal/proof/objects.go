@@ -37,6 +37,10 @@ var instanceStatus = []group{
 		{"status.migrationState.targetNode", `v.Status.NodeName, state.TargetNode`},
 		{"status.migrationState.targetPod", `s.podOf(v).Name, state.TargetPod`},
 	}},
+	{API, "TestAGuestThatMovesKeepsItsTPMAndItsFirmware", []seen{
+		{"status.migrationState.sourcePersistentStatePVCName", `v.Status.MigrationState.SourcePersistentStatePVCName, claim.Name`},
+		{"status.migrationState.targetPersistentStatePVCName", `v.Status.MigrationState.TargetPersistentStatePVCName, claim.Name`},
+	}},
 	{API, "TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports", []seen{
 		{"status.migrationState.abortStatus", `vmi.MigrationAbortSucceeded, now.AbortStatus`},
 		{"status.migrationState.endTimestamp", `now.EndTimestamp`},

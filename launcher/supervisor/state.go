@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,19 +39,11 @@ func variables(d *vmi.DomainSpec) ([]byte, error) {
 	if u == nil {
 		return nil, nil
 	}
-	content, err := os.ReadFile(u.Variables)
+	content, err := pack(u.Variables, math.MaxInt)
 	if err != nil {
 		return nil, fmt.Errorf("read the variables of the firmware: %w", err)
 	}
-	return pack(content)
-}
-
-func pack(content []byte) ([]byte, error) {
-	var b bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // fails for no level that there is
-	_, err := w.Write(content)
-	err = errors.Join(err, w.Close())
-	return b.Bytes(), err
+	return content, nil
 }
 
 // receiveState makes the state of a guest that is about to run here whole, also after a crash of

@@ -150,7 +150,9 @@ func TestVariablesThatHaveNotComeAreNotWritten(t *testing.T) {
 
 func packedOf(t *testing.T, content string) []byte {
 	t.Helper()
-	b, err := pack([]byte(content))
+	file := filepath.Join(t.TempDir(), "content")
+	require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+	b, err := pack(file, len(content)+100)
 	require.NoError(t, err)
 	return b
 }

@@ -53,6 +53,8 @@ type executor[T vmi.Object, L runtime.Object] struct {
 	made *made
 	// gates notes the conditions of pods that are written.
 	gates *gates
+	// claims notes the claims that are written.
+	claims *claims
 	// deleted notes the pods and the revisions that are deleted.
 	deleted *recent
 	now     func() time.Time
@@ -118,6 +120,12 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	case scheduler.CreateClaim:
 		log.Info("create claim", "claim", a.Claim.Name)
 		return o, e.createClaim(ctx, a.Claim)
+	case scheduler.ChangeClaim:
+		log.Info("change claim", "claim", a.Name, "labels", a.Labels, "removed", a.Removed)
+		return o, e.changeClaim(ctx, o.GetNamespace(), a)
+	case scheduler.DeleteClaim:
+		log.Info("delete claim", "claim", a.Name)
+		return o, e.deleteClaim(ctx, o.GetNamespace(), a)
 	case scheduler.DeletePod:
 		log.Info("delete pod", "pod", a.Name)
 		return o, e.deletePod(ctx, o.GetNamespace(), a)
@@ -263,6 +271,40 @@ func (e *executor[T, L]) createClaim(ctx context.Context, c *corev1.PersistentVo
 		return &Refusal{vmi.Finding{Reason: instance.FailedCreate, Message: err.Error()}, err}
 	}
 	return fmt.Errorf("create claim %s/%s: %w", c.Namespace, c.Name, err)
+}
+
+// changeClaim writes labels of the claim if it is still the same. One that is gone needs none.
+func (e *executor[T, L]) changeClaim(ctx context.Context, namespace string, a scheduler.ChangeClaim) error {
+	labels := map[string]any{}
+	for k, v := range a.Labels {
+		labels[k] = v
+	}
+	for _, k := range a.Removed {
+		labels[k] = nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": a.UID, "labels": labels}})
+	if err != nil {
+		return err
+	}
+	now, err := e.kube.CoreV1().PersistentVolumeClaims(namespace).Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("change claim %s/%s: %w", namespace, a.Name, err)
+	}
+	e.claims.Put(a.UID, now, e.now(), claimsFor)
+	return nil
+}
+
+// deleteClaim deletes the claim if it is still the same. One that is gone is what was wanted.
+func (e *executor[T, L]) deleteClaim(ctx context.Context, namespace string, a scheduler.DeleteClaim) error {
+	err := e.kube.CoreV1().PersistentVolumeClaims(namespace).Delete(ctx, a.Name, *metav1.NewPreconditionDeleteOptions(string(a.UID)))
+	if err != nil && !isMissing(err) {
+		return fmt.Errorf("delete claim %s/%s: %w", namespace, a.Name, err)
+	}
+	e.claims.Put(a.UID, nil, e.now(), claimsFor)
+	return nil
 }
 
 // setPodCondition writes the condition of the pod if it is still the same. A pod that is

@@ -59,7 +59,7 @@ func newCaches(c Config, keep *keeper) (*caches, error) {
 		reconcile.Cache(&s.Caches, s.policies, reconcile.Cached[*migrationpolicy.MigrationPolicy]{}),
 		reconcile.Cache(&s.Caches, s.revisions, reconcile.Cached[*appsv1.ControllerRevision]{Keep: keepRevision, Indexers: revisionIndexers()}),
 		reconcile.Cache(&s.Caches, s.pods, reconcile.Cached[*corev1.Pod]{Keep: keep.pod, Indexers: podIndexers()}),
-		reconcile.Cache(&s.Caches, s.claims, reconcile.Cached[*corev1.PersistentVolumeClaim]{Keep: keepClaim}),
+		reconcile.Cache(&s.Caches, s.claims, reconcile.Cached[*corev1.PersistentVolumeClaim]{Keep: keepClaim, Indexers: claimIndexers()}),
 		reconcile.Cache(&s.Caches, s.nodes, reconcile.Cached[*corev1.Node]{Keep: keepNode}),
 	)
 	if c.Home != "" {
@@ -112,9 +112,12 @@ func (s *caches) instancesOn(node string) []string {
 	return slices.Compact(keys)
 }
 
-// instancesWith are the keys of the VMIs with a volume in the claim.
+// instancesWith are the keys of the VMIs with a volume in the claim, or with their state.
 func (s *caches) instancesWith(c *corev1.PersistentVolumeClaim) []string {
 	keys, _ := s.instances.GetIndexer().IndexKeys(IndexClaim, reconcile.Key(c))
+	if name := c.Labels[vmi.StateLabel]; name != "" {
+		keys = append(keys, reconcile.KeyIn(c.Namespace, name)) // names of VMIs are no longer than labels
+	}
 	return keys
 }
 

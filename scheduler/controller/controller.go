@@ -101,6 +101,7 @@ type Controller struct {
 	downtimes expiring.Map[string, time.Time]
 	made      made
 	gates     gates
+	claims    claims
 	sweeper   *sweeper
 	updater   *updater
 	kinds     map[string]looper // by their names

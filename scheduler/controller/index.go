@@ -33,6 +33,9 @@ const (
 	indexMounted  = "mounted"
 )
 
+// indexState finds claims for the state of VMIs by the label that says of which.
+const indexState = "state"
+
 // indexVM finds start revisions by the UID of their VM.
 const indexVM = "vm"
 
@@ -79,6 +82,16 @@ func mounted(p *corev1.Pod) []string {
 		}
 	}
 	return reconcile.KeysIn(p.Namespace, names...)
+}
+
+// claimIndexers find claims by indexState.
+func claimIndexers() cache.Indexers {
+	return cache.Indexers{indexState: index(func(c *corev1.PersistentVolumeClaim) []string {
+		if name := c.Labels[vmi.StateLabel]; name != "" {
+			return reconcile.KeysIn(c.Namespace, name)
+		}
+		return nil
+	})}
 }
 
 // revisionIndexers find start revisions by indexVM.

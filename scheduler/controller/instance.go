@@ -104,6 +104,9 @@ func observeInstance(ctx context.Context, c *Controller, v *vmi.VirtualMachineIn
 	if o.Claims, err = c.claimsOf(ctx, v, o.Pods); err != nil {
 		return nil, err
 	}
+	if o.State, err = c.stateClaims(ctx, v, o.Pods); err != nil {
+		return nil, err
+	}
 	if o.Pods.Active == nil {
 		if o.Sharers, err = c.sharers(ctx, v); err != nil {
 			return nil, err

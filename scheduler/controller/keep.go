@@ -120,7 +120,10 @@ func keepState(s corev1.ContainerState) corev1.ContainerState {
 // keepClaim keeps of a claim what packages scheduler/instance and scheduler/pod read.
 func keepClaim(c *corev1.PersistentVolumeClaim) {
 	reconcile.WithoutApplied(c)
-	c.Finalizers, c.OwnerReferences, c.GenerateName = nil, nil, ""
+	c.Finalizers, c.GenerateName = nil, ""
+	if c.Labels[vmi.StateLabel] == "" && c.Labels[vmi.MigrationNameLabel] == "" {
+		c.OwnerReferences = nil
+	}
 	c.Status.Conditions = nil
 }
 

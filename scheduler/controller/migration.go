@@ -93,6 +93,12 @@ func watchForMigrations(c *Controller, l *migrationLoop) error {
 			return old.Status.Phase != now.Status.Phase
 		}),
 		reconcile.Watch(c.caches.instances, l.loop, c.seen(func(v *vmi.VirtualMachineInstance) []string { return m.of(reconcile.Key(v)) }), nil),
+		reconcile.Watch(c.caches.claims, l.loop, func(p *corev1.PersistentVolumeClaim) []string {
+			if name := p.Labels[vmi.MigrationNameLabel]; name != "" {
+				return reconcile.KeysIn(p.Namespace, name)
+			}
+			return nil
+		}, nil),
 		reconcile.Watch(c.caches.pods, l.loop, func(p *corev1.Pod) []string {
 			var keys []string
 			for _, key := range madeFor(p) {
@@ -170,6 +176,9 @@ func (c *Controller) gather(m *vmi.VirtualMachineInstanceMigration) (migration.O
 			o.Others = append(o.Others, l)
 		}
 	}
+	if o.Claim = c.caches.claims.Lister().Key(reconcile.KeyIn(m.Namespace, migrationClaim(m))); o.Claim != nil {
+		o.Claim = c.claims.latest(o.Claim, now)
+	}
 	if o.VMI, _ = c.Instance(key); o.VMI == nil {
 		return o, nil
 	}
@@ -189,6 +198,12 @@ func (c *Controller) gather(m *vmi.VirtualMachineInstanceMigration) (migration.O
 	return o, nil
 }
 
+// migrationClaim is the name of the claim for the state of a VMI that is made for the migration.
+func migrationClaim(m *vmi.VirtualMachineInstanceMigration) string {
+	v := &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Name: m.Spec.VMIName}}
+	return pod.StateClaim(v, pod.Config{Role: pod.Target(m)}).Name
+}
+
 // findTarget reads a target that was created and that the cache does not have, and whether
 // its node runs anything.
 func (c *Controller) findTarget(ctx context.Context, o *migration.Observed) error {
@@ -206,6 +221,12 @@ func (c *Controller) findTarget(ctx context.Context, o *migration.Observed) erro
 		if live != nil && launched.Adoptable(live, o.VMI) {
 			o.Target = deleting(live, &c.deleted, o.Now)
 			o.Pods = append(o.Pods, o.Target)
+		}
+	}
+	if o.VMI.Spec.Domain.KeepsState() && o.Claim == nil && (made || o.Target != nil) {
+		var err error
+		if o.Claim, err = read(ctx, "claim", migrationClaim(m), c.cfg.Kube.CoreV1().PersistentVolumeClaims(m.Namespace).Get); err != nil {
+			return err
 		}
 	}
 	if made {

@@ -35,13 +35,16 @@ func stateClaim(o Observed) ([]scheduler.Action, *vmi.Finding) {
 		return nil, nil
 	}
 	claim := pod.StateClaim(o.VMI, o.Config)
-	there := o.Claims[claim.Name]
+	there := o.startState()
+	if there == nil {
+		there = o.Claims[claim.Name]
+	}
 	if there == nil {
 		return []scheduler.Action{scheduler.CreateClaim{Claim: claim}}, nil
 	}
 	if fault := stateClaimFault(there, claim.Labels[vmi.StateLabel]); fault != "" {
 		return nil, &vmi.Finding{Reason: StateClaimUnusable, Message: fmt.Sprintf(
-			"PersistentVolumeClaim %s, which the persistent state of the VMI's firmware or TPM needs, %s: delete it if nothing needs it, and another is created", claim.Name, fault)}
+			"PersistentVolumeClaim %s, which the persistent state of the VMI's firmware or TPM needs, %s: delete it if nothing needs it, and another is created", there.Name, fault)}
 	}
 	return nil, nil
 }

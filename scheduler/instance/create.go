@@ -20,7 +20,7 @@ func create(o Observed) scheduler.Plan {
 	if f, ok := undefinedNetworks(o); ok {
 		return waitForDefinitions(o, f)
 	}
-	c.Facts.Claims, c.Facts.Networks = o.Claims, o.Definitions
+	c.Facts.Claims, c.Facts.Networks, c.Facts.State = o.Claims, o.Definitions, o.startState()
 	p, err := pod.Render(o.VMI, c)
 	if err != nil {
 		return pending(o, vmi.Finding{Reason: InvalidSpec, Message: vmi.FaultText(err)})

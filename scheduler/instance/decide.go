@@ -103,7 +103,9 @@ func decide(o Observed) scheduler.Plan {
 	case misnamed(o):
 		return correct(o)
 	case phase.Final():
-		return deleteOthers(o, ended(o))
+		p := ended(o)
+		p.Actions = append(p.Actions, leftState(o, false)...)
+		return deleteOthers(o, p)
 	case handedOver(o.VMI):
 		return watch(o)
 	case active == nil && phase == vmi.PhaseScheduling:
@@ -153,7 +155,7 @@ func watch(o Observed) scheduler.Plan {
 		if len(p.Actions) == 0 {
 			p.Actions = requested(o).Actions
 		}
-		p.Actions = slices.Concat(p.Actions, opened(o), relabelled(o), inProgress(o))
+		p.Actions = slices.Concat(p.Actions, opened(o), relabelled(o), inProgress(o), heldState(o))
 		return p
 	}
 	e := endOf(active)

@@ -82,7 +82,7 @@ func release(o Observed) scheduler.Plan {
 			return scheduler.Plan{Recheck: left}
 		}
 	}
-	p.Actions = append(p.Actions, remove...)
+	p.Actions = slices.Concat(leftState(o, true), p.Actions, remove)
 	return p
 }
 

@@ -37,7 +37,7 @@ func (m Movable) LiveMigratable(v *vmi.VirtualMachineInstance) vmi.Condition {
 
 func (m Movable) liveMigratable(v *vmi.VirtualMachineInstance, further []vmi.Finding) vmi.Condition {
 	c := vmi.Condition{Type: vmi.ConditionLiveMigratable, Status: corev1.ConditionTrue}
-	if against := slices.Concat(m.interfaces(v), further, m.parts(v), m.volumes(v), state(v)); len(against) > 0 {
+	if against := slices.Concat(m.interfaces(v), further, m.parts(v), m.volumes(v)); len(against) > 0 {
 		c.Status, c.Reason, c.Message = corev1.ConditionFalse, against[0].Reason, against[0].Message
 	}
 	return c
@@ -104,15 +104,6 @@ func addressed(v *vmi.VirtualMachineInstance, p *corev1.Pod) []vmi.Finding {
 		}
 	}
 	return all
-}
-
-// state is what outlasts the VMI beside its disks, in a claim that is not moved yet.
-func state(v *vmi.VirtualMachineInstance) []vmi.Finding {
-	if !v.Spec.Domain.KeepsState() {
-		return nil
-	}
-	return []vmi.Finding{{Reason: vmi.ReasonDisksNotLiveMigratable,
-		Message: "the state of the firmware or of the TPM is persistent: it is in a claim for one node, which does not move"}}
 }
 
 // interfaces are those on the pod network, whose guests would not go on at another pod.

@@ -56,12 +56,10 @@ func TestWhatAVMIIsMadeOfSaysWhetherItCanMove(t *testing.T) {
 		"all of Hyper-V": {func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Features = &vmi.Features{HypervPassthrough: &vmi.HypervPassthrough{}}
 		}, vmi.ReasonHypervPassthroughNotLiveMigratable, "Hyper-V", true},
-		"a disk of the node":        {holding(vmi.VolumeSource{HostDisk: &vmi.HostDisk{}}), vmi.ReasonDisksNotLiveMigratable, "volume data: what is of the kind hostDisk is on one node", false},
-		"a claim of one node":       {holding(inClaim, corev1.ReadWriteOnce), vmi.ReasonDisksNotLiveMigratable, "volume data: the claim c has not", false},
-		"a claim that is not known": {holding(inClaim), vmi.ReasonDisksNotLiveMigratable, "are not known", false},
-		"a TPM that is persistent": {func(v *vmi.VirtualMachineInstance) {
-			v.Spec.Domain.Devices.TPM = &vmi.TPM{Persistent: new(true)}
-		}, vmi.ReasonDisksNotLiveMigratable, "does not move", false},
+		"a disk of the node":               {holding(vmi.VolumeSource{HostDisk: &vmi.HostDisk{}}), vmi.ReasonDisksNotLiveMigratable, "volume data: what is of the kind hostDisk is on one node", false},
+		"a claim of one node":              {holding(inClaim, corev1.ReadWriteOnce), vmi.ReasonDisksNotLiveMigratable, "volume data: the claim c has not", false},
+		"a claim that is not known":        {holding(inClaim), vmi.ReasonDisksNotLiveMigratable, "are not known", false},
+		"a TPM that is persistent":         {change: keeps},
 		"a claim of several nodes":         {change: holding(inClaim, corev1.ReadWriteMany)},
 		"a claim that is read by several":  {change: holding(overClaim, corev1.ReadOnlyMany)},
 		"a written claim that is for read": {holding(inClaim, corev1.ReadOnlyMany), vmi.ReasonDisksNotLiveMigratable, "has not", false},

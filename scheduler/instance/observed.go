@@ -28,6 +28,9 @@ type Observed struct {
 	// Claims are the claims that [ClaimNames] names, by their names. A nil
 	// value: the claim does not exist.
 	Claims map[string]*corev1.PersistentVolumeClaim
+	// State are the claims for the state of VMIs of this name, and the one that the VMI's
+	// migration moves it to.
+	State []*corev1.PersistentVolumeClaim
 	// Definitions are what the networks of the VMI need, by the networks' names. They
 	// matter before the VMI has a pod. A nil value: the network's
 	// NetworkAttachmentDefinition does not exist. A network that is not in it: no

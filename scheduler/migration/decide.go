@@ -189,7 +189,7 @@ func fail(o Observed, why string) scheduler.Plan {
 			s.MigrationState = state(o).DeepCopy()
 		}
 	}, warn(FailedMigration, "the migration has failed: "+why))
-	plan.Actions = slices.Concat(withoutTarget(o), plan.Actions, released(o))
+	plan.Actions = slices.Concat(withoutTarget(o), withoutClaim(o), plan.Actions, released(o))
 	return plan
 }
 
@@ -200,6 +200,25 @@ func withoutTarget(o Observed) []scheduler.Action {
 		return nil
 	}
 	return []scheduler.Action{scheduler.DeletePod{Name: t.Name, UID: t.UID}}
+}
+
+// withoutClaim deletes the claim for the VMI's state that was made for the migration, if the VMI
+// was not handed over for it. Of another one the VMI's decision settles what is in it.
+func withoutClaim(o Observed) []scheduler.Action {
+	if mine(o) || o.Migration.Status.MigrationState != nil {
+		return nil
+	}
+	return discardClaim(o)
+}
+
+// discardClaim deletes the claim for the VMI's state that was made for the migration, if it is
+// not known to have the state.
+func discardClaim(o Observed) []scheduler.Action {
+	c := o.Claim
+	if c == nil || c.DeletionTimestamp != nil || c.Labels[vmi.MigrationNameLabel] == "" {
+		return nil
+	}
+	return []scheduler.Action{scheduler.DeleteClaim{Name: c.Name, UID: c.UID}}
 }
 
 // released removes the finalizer.

@@ -29,7 +29,7 @@ func succeed(o Observed) scheduler.Plan {
 func ended(o Observed) scheduler.Plan {
 	var p scheduler.Plan
 	if o.Migration.Status.Phase == vmi.MigrationPhaseFailed {
-		p.Actions = withoutTarget(o)
+		p.Actions = append(withoutTarget(o), withoutClaim(o)...)
 	} else if left := leftBehind(o); left != nil {
 		wait := since(o.Migration, vmi.MigrationPhaseSucceeded).Add(sourceTime).Sub(o.Now)
 		if wait > 0 {

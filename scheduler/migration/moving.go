@@ -141,6 +141,8 @@ func stop(o Observed, why string) scheduler.Plan {
 	if begun && over(o) && !poweredOff(o) && !o.Calls.Over.Now {
 		left := o.Calls.Over.rests(o.Now)
 		if left <= 0 {
+			// The source may run on then, and no start may use what the target has of its state.
+			p.Actions = append(p.Actions, discardClaim(o)...)
 			p.Actions = append(p.Actions, startOf(o, true))
 		}
 		p.Recheck = soonest(p.Recheck, min(max(left, retryTime), reportTime))

@@ -26,6 +26,9 @@ type Observed struct {
 	// the migration. Nil: it does not exist.
 	Pods   []*corev1.Pod
 	Target *corev1.Pod
+	// Claim is the claim for the VMI's state that was made for the migration. Nil: it does not
+	// exist, or the VMI has none.
+	Claim *corev1.PersistentVolumeClaim
 	// TargetFenced says that nothing runs on the node of the target any more, which may have been
 	// removed with it.
 	TargetFenced bool

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
@@ -133,7 +134,7 @@ func queue(o Observed) scheduler.Plan {
 	if c := o.VMI.Status.Condition(vmi.ConditionLiveMigratable); c != nil && c.Status == corev1.ConditionFalse {
 		return fail(o, fmt.Sprintf("Cannot migrate VMI, Reason: %s, Message: %s", c.Reason, c.Message))
 	}
-	if o.Turn && o.Refusal == nil && Eligible(o) {
+	if o.Turn && o.Refusal == nil && Eligible(o) && !unsettled(o) {
 		return create(o)
 	}
 	var after []scheduler.Action
@@ -153,6 +154,9 @@ func queue(o Observed) scheduler.Plan {
 	p.Recheck = waitTime
 	if left > 0 && left < waitTime {
 		p.Recheck = left
+	}
+	if o.Turn && unsettled(o) {
+		p.Recheck = retryTime
 	}
 	return p
 }
@@ -174,8 +178,19 @@ func create(o Observed) scheduler.Plan {
 		reach(s, vmi.MigrationPhaseScheduling, now)
 		withoutCondition(s, vmi.ConditionRejectedByResourceQuota)
 	}, scheduler.Emit{Finding: vmi.Finding{Reason: "SuccessfulCreate", Message: "Created migration target pod " + target.Name}})
-	p.Actions = append([]scheduler.Action{scheduler.CreatePod{Pod: target}}, p.Actions...)
+	created := []scheduler.Action{scheduler.CreatePod{Pod: target}}
+	if o.VMI.Spec.Domain.KeepsState() {
+		created = append([]scheduler.Action{scheduler.CreateClaim{Claim: pod.StateClaim(o.VMI, c)}}, created...)
+	}
+	p.Actions = append(created, p.Actions...)
 	return p
+}
+
+// unsettled says that the claim with the state of the VMI is not known as that yet, which it
+// becomes soon after a migration, or when it was started after one whose end was not known.
+func unsettled(o Observed) bool {
+	s := o.Config.Facts.State
+	return o.VMI.Spec.Domain.KeepsState() && (s == nil || s.Name != launched.StateClaim(source(o)))
 }
 
 func withoutCondition(s *vmi.VirtualMachineInstanceMigrationStatus, t vmi.ConditionType) {

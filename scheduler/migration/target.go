@@ -147,6 +147,8 @@ func handOver(o Observed) scheduler.Plan {
 		MigrationUID: o.Migration.UID, SourceNode: o.VMI.Status.NodeName, SourcePod: from.Name,
 		TargetNode: t.Spec.NodeName, TargetPod: t.Name, MigrationConfiguration: o.Settings.Configuration.DeepCopy(),
 	}
+	to.Status.MigrationState.SourcePersistentStatePVCName = launched.StateClaim(from)
+	to.Status.MigrationState.TargetPersistentStatePVCName = launched.StateClaim(t)
 	if o.Settings.Policy != "" {
 		to.Status.MigrationState.MigrationPolicyName = new(o.Settings.Policy)
 	}

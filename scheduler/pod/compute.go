@@ -34,6 +34,9 @@ func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity
 	if _, ok := v.Annotations[vmi.FailFastAnnotation]; ok {
 		args = append(args, "--fail-fast")
 	}
+	if c.requiresState(v) {
+		args = append(args, "--require-state")
+	}
 	return corev1.Container{
 		Name:                     vmi.ComputeContainer,
 		Image:                    c.image(v),

@@ -74,6 +74,10 @@ type Facts struct {
 	// Networks are what the instance's networks of Multus need, by the networks' names.
 	// A network that is not in it, or is nil, needs nothing.
 	Networks map[string]*cni.Definition
+	// State is the claim with what outlasts the instance besides its disks, of those
+	// with the label the last one. Nil: it is the first one, which may not exist yet. A target
+	// has one of its own.
+	State *corev1.PersistentVolumeClaim
 	// Move is what a target depends on besides. Nil: on nothing.
 	Move *Move
 }

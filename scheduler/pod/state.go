@@ -25,8 +25,9 @@ func stateClaimName(name string) string {
 	return (stateClaimPrefix + name)[:most-9] + "-" + digest(name, 8)
 }
 
-// StateClaim returns the claim for what outlasts v besides its disks. It lives as long
-// as the VM that controls v, or as v if there is none.
+// StateClaim returns the claim for what outlasts v besides its disks: the first one, or, with
+// the role of a target, the one that its migration moves v to. It lives as long as the VM that
+// controls v, or as v if there is none.
 func StateClaim(v *vmi.VirtualMachineInstance, c Config) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
@@ -45,7 +46,26 @@ func StateClaim(v *vmi.VirtualMachineInstance, c Config) *corev1.PersistentVolum
 	if class := c.Cluster.Pods.StateStorageClass; class != "" {
 		claim.Spec.StorageClassName = &class
 	}
+	if c.Role.Name == vmi.RoleTarget {
+		claim.Name = stateClaimName(v.Name + "-" + digest(string(c.Role.For.UID), 8))
+		claim.Labels = map[string]string{vmi.MigrationNameLabel: id(c.Role.For.Name)}
+		claim.Annotations = map[string]string{vmi.StateMigrationAnnotation: string(c.Role.For.UID)}
+	}
 	return claim
+}
+
+// stateClaim is the name of the claim that the pod of v has.
+func (c Config) stateClaim(v *vmi.VirtualMachineInstance) string {
+	if c.Role.Name != vmi.RoleTarget && c.Facts.State != nil {
+		return c.Facts.State.Name
+	}
+	return StateClaim(v, c).Name
+}
+
+// requiresState says that the launcher must find the state in the claim: it came by a migration,
+// or did not come.
+func (c Config) requiresState(v *vmi.VirtualMachineInstance) bool {
+	return v.Spec.Domain.KeepsState() && c.Role.Name != vmi.RoleTarget && c.Facts.State != nil && c.Facts.State.Annotations[vmi.StateMigrationAnnotation] != ""
 }
 
 // stateOwner is what the claim for the state of v goes with.

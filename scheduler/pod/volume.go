@@ -46,7 +46,7 @@ func volumes(v *vmi.VirtualMachineInstance, c Config) (volume.Part, error) {
 		return volume.Part{}, err
 	}
 	its.Add(volume.KernelBoot(boot, c.ContainerDisks))
-	its.Add(volume.State(&v.Spec.Domain, stateClaimName(v.Name)))
+	its.Add(volume.State(&v.Spec.Domain, c.stateClaim(v)))
 	its.Volumes = slices.Concat(own.Volumes, its.Volumes, credentials.Volumes)
 	its.Mounts = slices.Concat(own.Mounts, its.Mounts, credentials.Mounts)
 	c.move().pin(&its)
