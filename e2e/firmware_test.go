@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -32,21 +31,14 @@ echo "TPM answered $(od -An -tx1 -j6 -N4 /tmp/key | tr -d ' ') with a key $(md5s
 func TestAGuestStartedByUEFIHasTheSameTPMAfterAStop(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.vmOf(guest("uefi", ofFirmware, vmitest.WithMemory("192Mi"), vmitest.WithGracePeriod(5), func(v *vmi.VirtualMachineInstance) {
-		v.Spec.Domain.Firmware = &vmi.Firmware{Bootloader: &vmi.Bootloader{EFI: &vmi.EFI{SecureBoot: new(false), Persistent: new(true)}}}
-		v.Spec.Domain.Devices.TPM = &vmi.TPM{Persistent: new(true)}
-	}))
-	key := regexp.MustCompile(`TPM answered 00000000 with a key ([0-9a-f]{32})`)
+	s.stateful("uefi", ofFirmware)
 	var keys []string
 	for range 2 {
 		s.awaitPrinted("uefi", vmi.StatusRunning)
 		v := s.get("uefi")
 		require.Contains(t, s.pod(v).Spec.Containers[0].Image, "virt-launcher-full")
-		console := s.awaitConsole(v, "TPM answered")
-		require.Contains(t, console, "started by UEFI")
-		found := key.FindStringSubmatch(console)
-		require.NotEmpty(t, found, console)
-		keys = append(keys, found[1])
+		keys = append(keys, s.key(v))
+		require.Contains(t, s.console(v), "started by UEFI")
 		s.run("uefi", vmi.RunHalted)
 		s.awaitPrinted("uefi", vmi.StatusStopped)
 		s.awaitGone(v)

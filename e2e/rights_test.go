@@ -32,6 +32,8 @@ var rare = map[string]string{
 	"virt-controller watch datavolumes":                                   "the cluster has the Containerized Data Importer: TestAVMIsStartedWhenItsDataVolumesAreFilled",
 	"virt-controller get network-attachment-definitions":                  "a VMI has a network of Multus: TestGuestsOfTwoNodesReachEachOtherOnTheNetworksOfMultusAsSoonAsTheyAreDefined",
 	"virt-controller create persistentvolumeclaims":                       "a VMI has persistent state: TestAGuestStartedByUEFIHasTheSameTPMAfterAStop",
+	"virt-controller patch persistentvolumeclaims":                        "a VMI with persistent state moves: TestAGuestThatMovesKeepsItsTPMAndItsFirmware",
+	"virt-controller delete persistentvolumeclaims":                       "a VMI with persistent state moves: TestAGuestThatMovesKeepsItsTPMAndItsFirmware",
 	"virt-controller update secrets":                                      "an uninstall with VMIs: TestPodvisorIsNotDeletedUnderVMIs",
 	"virt-controller create virtualmachineinstancemigrations":             "a VMI has to leave its node, or its VM is migrated by the verb: scheduler/evacuation",
 	"virt-controller delete virtualmachineinstancemigrations":             "a VMI has more than five migrations that have ended: TestDecide in scheduler/migration",
