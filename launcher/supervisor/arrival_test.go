@@ -156,6 +156,7 @@ func TestAGuestDoesNotMoveWhoseImageWasNotCompared(t *testing.T) {
 	require.NoError(t, err, "it is read again")
 	require.NotEmpty(t, b.Hash)
 	require.Empty(t, runs)
+}
 
 func TestAGuestDoesNotRunWhereTheLauncherWasStopped(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
