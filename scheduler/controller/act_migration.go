@@ -33,7 +33,7 @@ func (e *executor[T, L]) createMigration(ctx context.Context, o T, a scheduler.C
 // evictPod asks for the eviction of a pod of the VMI o, and says in an event what was
 // answered. That it is refused is no error: it is asked for again later.
 func (e *executor[T, L]) evictPod(ctx context.Context, o T, a scheduler.EvictPod) error {
-	err := e.kube.PolicyV1().Evictions(o.GetNamespace()).Evict(ctx, &policyv1.Eviction{
+	err := e.kube.CoreV1().Pods(o.GetNamespace()).EvictV1(ctx, &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Name: a.Name}, DeleteOptions: metav1.NewPreconditionDeleteOptions(string(a.UID)),
 	})
 	switch {

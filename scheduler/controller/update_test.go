@@ -59,6 +59,7 @@ func TestVMIsWithAnOutdatedLauncherAreMovedOrEvictedInBatches(t *testing.T) {
 			kube.PrependReactor("create", "pods", func(a clientgotesting.Action) (bool, runtime.Object, error) {
 				e, ok := a.(clientgotesting.CreateAction).GetObject().(*policyv1.Eviction)
 				if ok {
+					require.Equal(t, p.Namespace, a.GetNamespace())
 					evictions = append(evictions, e)
 				}
 				return ok, e, tt.answer
