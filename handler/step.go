@@ -69,13 +69,18 @@ type Moving struct {
 //	Sent         the outcome                 confirm
 //	Stays        -                           dismiss the target
 //	ended        -                           done
+//	not known,   everything is sent          finish: the guest can run there alone
+//	  or ended
 //
 // An answer of perform counts before the launcher reports Sent.
 func Next(m Moving) Step {
-	if m.State == nil {
+	gone := m.State == nil || m.State.Phase == protocol.Ended
+	switch {
+	case gone && m.Performed && m.Moved == nil:
+		return StepFinish
+	case m.State == nil:
 		return StepWait
-	}
-	if m.State.Phase == protocol.Ended {
+	case gone:
 		return StepDone
 	}
 	switch at := stageOf(m.State, m.UID); at {

@@ -33,6 +33,10 @@ func TestTheNextStepFollowsFromTheStageOfTheLauncher(t *testing.T) {
 	}{
 		"a launcher that does not answer":            {Moving{}, StepWait},
 		"a launcher that has ended":                  {Moving{State: ended}, StepDone},
+		"it does not answer, and all was sent":       {Moving{Performed: true}, StepFinish},
+		"it has ended, and all was sent":             {Moving{State: ended, Performed: true}, StepFinish},
+		"it does not answer, and the outcome is":     {Moving{Performed: true, Moved: new(true)}, StepWait},
+		"it has ended, and the outcome is known":     {Moving{State: ended, Performed: true, Moved: new(true)}, StepDone},
 		"a launcher that knows nothing":              {Moving{State: at("")}, StepBegin},
 		"a launcher that knows another migration":    {Moving{State: other}, StepBegin},
 		"aborted before it began":                    {Moving{State: at(""), GivenUp: true}, StepDone},

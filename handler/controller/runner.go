@@ -69,6 +69,7 @@ type runner struct {
 	finished  protocol.MigrationStep
 	dismissed int
 	asked     time.Time // when the API server was asked last
+	ended     time.Time // since when the launcher is known to have ended; zero: it is not
 	left      bool      // the connections over the pod of the source were ended
 	streams   sync.WaitGroup
 }
@@ -188,10 +189,23 @@ func (r *runner) observe(ctx context.Context) {
 	case r.isGone(err):
 		r.known.State = &protocol.State{Phase: protocol.Ended}
 	}
+	r.concludeWithout()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known.GivenUp = r.finding != nil
 	if r.start.Over && r.known.Moved == nil {
+		r.known.Moved = new(false)
+	}
+}
+
+// concludeWithout ends the questions for the outcome some time after the launcher has ended: a
+// target that was not asked to run the guest by then has destroyed it.
+func (r *runner) concludeWithout() {
+	switch s := r.known.State; {
+	case s == nil || s.Phase != protocol.Ended:
+	case r.ended.IsZero():
+		r.ended = time.Now()
+	case r.known.Moved == nil && time.Since(r.ended) > finishTimeout:
 		r.known.Moved = new(false)
 	}
 }
