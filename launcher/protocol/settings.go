@@ -15,7 +15,8 @@ const connections = 8
 // set limit and permit nothing. Nil: none is set. A bandwidth is in whole MiB per second, and never below one.
 // A VMI whose processors are limited, or are its alone, has one connection for its memory:
 // each costs processor time. So has one that may go to post-copy, which QEMU does with one
-// only.
+// only, and one whose bandwidth is limited: QEMU 10 sends up to 512 KiB over each connection
+// in a tenth of a second, whatever the limit is.
 func MigrationSettingsOf(c *vmi.MigrationConfiguration, v *vmi.VirtualMachineInstance) MigrationSettings {
 	if c == nil {
 		c = &vmi.MigrationConfiguration{}
@@ -33,7 +34,7 @@ func MigrationSettingsOf(c *vmi.MigrationConfiguration, v *vmi.VirtualMachineIns
 	}
 	d := v.Spec.Domain
 	dedicated := d.CPU != nil && d.CPU.DedicatedCPUPlacement
-	if _, limited := d.Resources.Limits[corev1.ResourceCPU]; !limited && !dedicated && !s.PostCopy {
+	if _, limited := d.Resources.Limits[corev1.ResourceCPU]; !limited && !dedicated && !s.PostCopy && s.MiBPerSecond == 0 {
 		s.Connections = connections
 	}
 	return s
