@@ -66,6 +66,12 @@ func TestWhatAUserAsksOfAVMThatMovesIsDone(t *testing.T) {
 
 	sent := s.awaitMigration(s.migrate("desk"), vmi.MigrationPhaseRunning)
 	require.NoError(t, vmis.Pause(t.Context(), "desk", vmi.PauseOptions{}))
+	eventually(t, soon, func() error {
+		if s.get("desk").Status.Condition(vmi.ConditionPaused) == nil {
+			return errors.New("the VMI is not paused")
+		}
+		return nil
+	})
 	require.ErrorContains(t, vmis.Unpause(t.Context(), "desk", vmi.UnpauseOptions{}), "the guest moves to another node: try again in a moment")
 	require.ErrorContains(t, vmis.Reset(t.Context(), "desk"), "the guest moves to another node: try again in a moment")
 	vm := s.getVM("desk")
