@@ -73,6 +73,7 @@ func TestDecide(t *testing.T) {
 			found(plan(protocol.Starting, Start{}), ReasonStartFailed, "busy")},
 		"a finding stays while the start is done again": {run, Actual{Domain: Starting, Fault: errBusy},
 			found(plan(protocol.Starting), ReasonStartFailed, "busy")},
+		"a state that has not come is the end":   {run, Actual{Fault: &vmi.Refusal{Finding: vmi.Finding{Reason: "StateMissing", Message: "m"}}}, ends(protocol.StateMissing, "m")},
 		"a spec that is not possible is the end": {run, Actual{Fault: errInvalid}, ends(protocol.CannotStart, "disk root")},
 		"a stop before the start cancels": {stop(in(time.Minute)), Actual{},
 			ends(protocol.Cancelled, "the launcher was stopped before the guest ran")},

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,7 @@ func (k *claims) latest(c *corev1.PersistentVolumeClaim, now time.Time) *corev1.
 	switch {
 	case !ok:
 		return c
-	case w != nil && w.ResourceVersion == c.ResourceVersion, w == nil && c.DeletionTimestamp != nil:
+	case w != nil && maps.Equal(w.Labels, c.Labels), w == nil && c.DeletionTimestamp != nil:
 		k.Delete(c.UID)
 		return c
 	}

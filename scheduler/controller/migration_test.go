@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	ktesting "k8s.io/client-go/testing"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/fake"
@@ -64,9 +66,13 @@ func newWorld(t *testing.T, objects ...vmi.Object) (*world, *Controller) {
 	n2.Name = "n2"
 	w := &world{t: t, kube: kubefake.NewClientset(source, node(corev1.ConditionTrue), n2)}
 	w.kube.PrependReactor("*", "*", func(a ktesting.Action) (bool, runtime.Object, error) {
-		if c, ok := a.(ktesting.CreateAction); ok && a.GetResource().Resource == "pods" {
-			p := c.GetObject().(*corev1.Pod)
-			p.UID, p.CreationTimestamp = types.UID("uid-"+p.Name), metav1.Now()
+		if c, ok := a.(ktesting.CreateAction); ok && a.GetVerb() == "create" { // an update is one too
+			switch o := c.GetObject().(type) {
+			case *corev1.Pod:
+				o.UID, o.CreationTimestamp = types.UID("uid-"+o.Name), metav1.Now()
+			case *corev1.PersistentVolumeClaim:
+				o.UID, o.CreationTimestamp = types.UID("uid-"+o.Name), metav1.Now()
+			}
 		}
 		switch verb := a.GetVerb(); verb {
 		case "create", "patch", "delete":
@@ -91,7 +97,7 @@ func newWorld(t *testing.T, objects ...vmi.Object) (*world, *Controller) {
 	})
 	its, err := client.New(cfg)
 	require.NoError(t, err)
-	c, err := New(Config{Client: its, Kube: w.kube, Launcher: rendering, Handlers: w})
+	c, err := New(Config{Client: its, Kube: w.kube, Launcher: rendering, Handlers: w, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	require.NoError(t, err)
 	return w, c
 }
@@ -254,6 +260,28 @@ func TestAMigrationTakesFewWrites(t *testing.T) {
 	t.Parallel()
 	v, m := moving()
 	w, c := newWorld(t, v, m)
+	w.moves()
+	w.begin(c)
+	w.has()
+
+	got, is := w.migration(), w.instance()
+	require.Equal(t, is.Status.MigrationState, got.Status.MigrationState)
+	require.Equal(t, vmi.PhaseRunning, is.Status.Phase)
+	require.NotContains(t, is.Labels, vmi.MigrationTargetNodeLabel)
+	require.Equal(t, "n2", is.Status.ActivePods[types.UID("uid-"+is.Status.MigrationState.TargetPod)])
+	require.Equal(t, int64(150), *is.Status.MigrationState.MigrationConfiguration.ProgressTimeout)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	require.Equal(t, "migration-accept by n2 from certificate of n1", w.calls[0])
+	require.Equal(t, "migration-start to n2, address of n2, certificate of n2", w.calls[1])
+	require.Equal(t, 1, w.most, "two pods were ready at the same time")
+	// The two of the handlers and these are at most 14.
+	t.Logf("%d writes: %s", len(w.writes), strings.Join(w.writes, ", "))
+	require.LessOrEqual(t, len(w.writes)+2, 14, "%v", w.writes)
+}
+
+// moves makes the handlers move the guest as soon as they are asked to.
+func (w *world) moves() {
 	var once sync.Once
 	w.on = func(call protocol.Call, _ any) error {
 		if call != protocol.CallMigrationStart {
@@ -276,32 +304,56 @@ func TestAMigrationTakesFewWrites(t *testing.T) {
 		})
 		return nil
 	}
-	w.begin(c)
+}
+
+// has waits until everything follows that the guest has moved.
+func (w *world) has() {
+	w.t.Helper()
 	w.eventually("the migration has succeeded", func() bool {
 		m := w.migration()
 		return m.Status.Phase == vmi.MigrationPhaseSucceeded && len(m.Finalizers) == 0
 	})
 	w.eventually("the VMI has one pod", func() bool { return len(w.instance().Status.ActivePods) == 1 })
 	w.eventually("the pod is ready", func() bool {
-		p, err := w.kube.CoreV1().Pods("default").Get(t.Context(), w.instance().Status.MigrationState.TargetPod, metav1.GetOptions{})
+		p, err := w.kube.CoreV1().Pods("default").Get(w.t.Context(), w.instance().Status.MigrationState.TargetPod, metav1.GetOptions{})
 		return err == nil && isReady(p)
 	})
 	w.eventually("the labels follow", func() bool { return w.instance().Labels[vmi.NodeNameLabel] == "n2" })
+}
 
-	got, is := w.migration(), w.instance()
-	require.Equal(t, is.Status.MigrationState, got.Status.MigrationState)
-	require.Equal(t, vmi.PhaseRunning, is.Status.Phase)
-	require.NotContains(t, is.Labels, vmi.MigrationTargetNodeLabel)
-	require.Equal(t, "n2", is.Status.ActivePods[types.UID("uid-"+is.Status.MigrationState.TargetPod)])
-	require.Equal(t, int64(150), *is.Status.MigrationState.MigrationConfiguration.ProgressTimeout)
+func TestAMigrationWithStateTakesThreeWritesMore(t *testing.T) {
+	t.Parallel()
+	v, m := moving()
+	v.Spec.Domain.Devices.TPM = &vmi.TPM{Persistent: new(true)}
+	w, c := newWorld(t, v, m)
+	claims := w.kube.CoreV1().PersistentVolumeClaims(v.Namespace)
+	held := pod.StateClaim(v, pod.Config{})
+	_, err := claims.Create(t.Context(), held, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, w.source(func(p *corev1.Pod) {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "vm-state", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: held.Name},
+		}})
+	}))
+	w.writes = nil
+	w.moves()
+	w.begin(c)
+	w.has()
+	w.eventually("there is one claim", func() bool {
+		l, err := claims.List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(l.Items) == 1 && l.Items[0].Labels[vmi.StateLabel] == v.Name && l.Items[0].Labels[vmi.MigrationNameLabel] == ""
+	})
+	_, err = claims.Get(t.Context(), w.instance().Status.MigrationState.TargetPersistentStatePVCName, metav1.GetOptions{})
+	require.NoError(t, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	require.Equal(t, "migration-accept by n2 from certificate of n1", w.calls[0])
-	require.Equal(t, "migration-start to n2, address of n2, certificate of n2", w.calls[1])
-	require.Equal(t, 1, w.most, "two pods were ready at the same time")
-	// The two of the handlers and these are at most 14.
-	t.Logf("%d writes: %s", len(w.writes), strings.Join(w.writes, ", "))
-	require.LessOrEqual(t, len(w.writes)+2, 14, "%v", w.writes)
+	var onClaims []string
+	for _, is := range w.writes {
+		if strings.Contains(is, "persistentvolumeclaims") {
+			onClaims = append(onClaims, is)
+		}
+	}
+	require.Equal(t, []string{"create persistentvolumeclaims/", "patch persistentvolumeclaims/", "delete persistentvolumeclaims/"}, onClaims)
 }
 
 func TestAMigrationThatIsDeletedIsAbortedByTheHandlerOfTheSource(t *testing.T) {
