@@ -61,8 +61,12 @@ type WorkloadUpdateStrategy struct {
 	// +kubebuilder:validation:Minimum=1
 	BatchEvictionSize *int `json:"batchEvictionSize,omitempty"`
 
-	// BatchEvictionInterval is the time between two batches of evictions. Default: 1m.
+	// BatchEvictionInterval is the time between two batches of evictions, such as 1m30s.
+	// Default: 1m.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=16
 	BatchEvictionInterval *metav1.Duration `json:"batchEvictionInterval,omitempty"`
 }
 

@@ -286,6 +286,11 @@ func extremes(s map[string]any, t reflect.Type) map[string]verdict {
 			`"2026-02-28t23:59:59z"`: refused, `"2026-02-28T23:59:60Z"`: refused, `"2026-02-28T23:59:59+99:99"`: refused, `"2026-02-28T23:59:59ZTx"`: refused, `"2026-02-28T23:59:59,5Z"`: refused, `7`: refused,
 		}
 	}
+	if t == reflect.TypeFor[metav1.Duration]() {
+		return map[string]verdict{
+			`"1m30.5s"`: stored, `"0s"`: stored, `"999999h999999h9h"`: stored, `"999999h999999h999999h"`: refused, `""`: refused, `"1"`: refused, `"-1s"`: refused, `"1d"`: refused, `"1 s"`: refused, `7`: refused,
+		}
+	}
 	if limits, ok := integers[t.Kind()]; ok {
 		out := map[string]verdict{limits[0]: refused, limits[1]: verdictOn(s, limits[1]), limits[2]: verdictOn(s, limits[2]), limits[3]: refused, "1.5": refused, "1e30": refused, "20.0": either, "2e1": either, `"20"`: refused}
 		return out

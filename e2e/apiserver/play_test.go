@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
@@ -55,11 +56,14 @@ func (s space) bind(p *corev1.Pod, node string) {
 // status writes the status of the pod, as the kubelet and the scheduler do.
 func (s space) status(p *corev1.Pod, change func(*corev1.PodStatus)) {
 	s.t.Helper()
-	p, err := s.pods.Get(s.t.Context(), p.Name, metav1.GetOptions{})
-	require.NoError(s.t, err)
-	change(&p.Status)
-	_, err = s.pods.UpdateStatus(s.t.Context(), p, metav1.UpdateOptions{})
-	require.NoError(s.t, err)
+	require.NoError(s.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller writes too
+		now, err := s.pods.Get(s.t.Context(), p.Name, metav1.GetOptions{})
+		if err == nil {
+			change(&now.Status)
+			_, err = s.pods.UpdateStatus(s.t.Context(), now, metav1.UpdateOptions{})
+		}
+		return err
+	}))
 }
 
 func compute(phase corev1.PodPhase, state corev1.ContainerState) func(*corev1.PodStatus) {

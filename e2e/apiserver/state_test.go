@@ -88,7 +88,6 @@ func TestAttackTheTokenOfTheControllerMakesNothingButClaimsForState(t *testing.T
 	for what, p := range map[string]struct{ claim, text string }{
 		"of another VMI": {second.Name, `{"metadata": {"labels": {"persistent-state-for": "other"}}}`},
 		"with a label":   {second.Name, `{"metadata": {"labels": {"persistent-state-for": "web", "mine": "yes"}}}`},
-		"that is larger": {second.Name, `{"spec": {"resources": {"requests": {"storage": "1Ti"}}}}`},
 		"without owner":  {second.Name, `{"metadata": {"ownerReferences": null}}`},
 		"annotated":      {second.Name, `{"metadata": {"annotations": {"podvisor.io/migration": "other"}}}`},
 		"of a user":      {"data", `{"metadata": {"labels": {"persistent-state-for": "web"}}}`},

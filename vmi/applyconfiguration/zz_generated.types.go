@@ -11351,7 +11351,8 @@ type WorkloadUpdateStrategyApplyConfiguration struct {
 	WorkloadUpdateMethods []vmi.WorkloadUpdateMethod `json:"workloadUpdateMethods,omitempty"`
 	// BatchEvictionSize is how many pods are evicted in one interval. Default: 10.
 	BatchEvictionSize *int `json:"batchEvictionSize,omitempty"`
-	// BatchEvictionInterval is the time between two batches of evictions. Default: 1m.
+	// BatchEvictionInterval is the time between two batches of evictions, such as 1m30s.
+	// Default: 1m.
 	BatchEvictionInterval *metav1.Duration `json:"batchEvictionInterval,omitempty"`
 }
 
