@@ -35,6 +35,15 @@ func Spec(s *vmi.VirtualMachineInstanceSpec, p Profile) *vmi.VirtualMachineInsta
 	return s
 }
 
+// Attached returns a copy of s with what a VMI gets that does not list it: a disk for each
+// volume, and an interface on the pod network. Nothing else is decided.
+func Attached(s *vmi.VirtualMachineInstanceSpec, p Profile) *vmi.VirtualMachineInstanceSpec {
+	s = s.DeepCopy()
+	connected(s, p)
+	shown(s)
+	return s
+}
+
 // VirtualMachine returns a copy of v with what must stay the same for each
 // VMI that is made of it: architecture, machine type, and the identity of the
 // profile, if it has one. The rest is decided when a VMI is made, so that a cluster's

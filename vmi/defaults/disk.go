@@ -8,6 +8,19 @@ import (
 
 // disks gives every volume that nothing shows a disk, and every disk a bus.
 func disks(s *vmi.VirtualMachineInstanceSpec) {
+	shown(s)
+	d := &s.Domain.Devices
+	read := map[string]bool{}
+	for _, v := range s.Volumes {
+		read[v.Name] = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+	}
+	for i := range d.Disks {
+		disk(&d.Disks[i], s.Architecture, read[d.Disks[i].Name])
+	}
+}
+
+// shown gives every volume that nothing shows a disk.
+func shown(s *vmi.VirtualMachineInstanceSpec) {
 	d := &s.Domain.Devices
 	shown := map[string]bool{}
 	for _, k := range d.Disks {
@@ -22,13 +35,6 @@ func disks(s *vmi.VirtualMachineInstanceSpec) {
 			d.Disks = append(d.Disks, vmi.Disk{Name: v.Name})
 			shown[v.Name] = true
 		}
-	}
-	read := map[string]bool{}
-	for _, v := range s.Volumes {
-		read[v.Name] = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
-	}
-	for i := range d.Disks {
-		disk(&d.Disks[i], s.Architecture, read[d.Disks[i].Name])
 	}
 }
 
