@@ -2,7 +2,7 @@ package vmi
 
 // InstancetypeMatcher names an instance type.
 type InstancetypeMatcher struct {
-	// Name is the name of the instance type. It or inferFromVolume must be set.
+	// Name is the name of the instance type. Required.
 	// +optional
 	Name string `json:"name,omitempty"`
 
@@ -11,25 +11,27 @@ type InstancetypeMatcher struct {
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
-	// RevisionName is the ControllerRevision that holds the instance type as it
-	// was when the VM first used it. Empty it to take the newest.
+	// RevisionName is the ControllerRevision that holds the instance type. Default:
+	// that in status.instancetypeRef, as long as the VM names the same object.
 	// +optional
 	RevisionName string `json:"revisionName,omitempty"`
 
 	// InferFromVolume takes the name from labels of the claim behind this
 	// volume.
 	// +optional
+	// +podvisor:unserved=no name is taken from a volume: name the object
 	InferFromVolume string `json:"inferFromVolume,omitempty"`
 
 	// InferFromVolumeFailurePolicy says what happens if those labels are not
 	// there: Reject refuses the VM, Ignore uses none. Default: Reject.
 	// +optional
+	// +podvisor:unserved=no name is taken from a volume: name the object
 	InferFromVolumeFailurePolicy *InferFromVolumeFailurePolicy `json:"inferFromVolumeFailurePolicy,omitempty"`
 }
 
 // PreferenceMatcher names a preference.
 type PreferenceMatcher struct {
-	// Name is the name of the preference. It or inferFromVolume must be set.
+	// Name is the name of the preference. Required.
 	// +optional
 	Name string `json:"name,omitempty"`
 
@@ -38,19 +40,21 @@ type PreferenceMatcher struct {
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
-	// RevisionName is the ControllerRevision that holds the preference as it was
-	// when the VM first used it. Empty it to take the newest.
+	// RevisionName is the ControllerRevision that holds the preference. Default:
+	// that in status.preferenceRef, as long as the VM names the same object.
 	// +optional
 	RevisionName string `json:"revisionName,omitempty"`
 
 	// InferFromVolume takes the name from labels of the claim behind this
 	// volume.
 	// +optional
+	// +podvisor:unserved=no name is taken from a volume: name the object
 	InferFromVolume string `json:"inferFromVolume,omitempty"`
 
 	// InferFromVolumeFailurePolicy says what happens if those labels are not
 	// there: Reject refuses the VM, Ignore uses none. Default: Reject.
 	// +optional
+	// +podvisor:unserved=no name is taken from a volume: name the object
 	InferFromVolumeFailurePolicy *InferFromVolumeFailurePolicy `json:"inferFromVolumeFailurePolicy,omitempty"`
 }
 
@@ -78,10 +82,12 @@ type InstancetypeStatusRef struct {
 
 	// InferFromVolume is the volume that its name was taken from.
 	// +optional
+	// +podvisor:unserved=no name is taken from a volume
 	InferFromVolume string `json:"inferFromVolume,omitempty"`
 
 	// InferFromVolumeFailurePolicy says what would have happened without a name.
 	// +optional
+	// +podvisor:unserved=no name is taken from a volume
 	InferFromVolumeFailurePolicy *InferFromVolumeFailurePolicy `json:"inferFromVolumeFailurePolicy,omitempty"`
 
 	// ControllerRevisionRef names the ControllerRevision that holds it as it was

@@ -53,14 +53,13 @@ type VirtualMachineSpec struct {
 	Template *VirtualMachineInstanceTemplateSpec `json:"template"`
 
 	// Instancetype names a set of sizes (processors, memory, …) that the template
-	// then cannot set itself.
+	// then cannot set itself. The VM keeps it as it was when the VM first used it.
 	// +optional
-	// +podvisor:unserved=there are no instance types
 	Instancetype *InstancetypeMatcher `json:"instancetype,omitempty"`
 
-	// Preference names a set of defaults for what the template leaves open.
+	// Preference names a set of defaults for what the template leaves open. The VM
+	// keeps it as it was when the VM first used it.
 	// +optional
-	// +podvisor:unserved=there are no preferences
 	Preference *PreferenceMatcher `json:"preference,omitempty"`
 
 	// DataVolumeTemplates are DataVolumes that are made for the VM and deleted

@@ -58,12 +58,10 @@ type VirtualMachineStatus struct {
 
 	// InstancetypeRef is the instance type in use.
 	// +optional
-	// +podvisor:unserved=there are no instance types
 	InstancetypeRef *InstancetypeStatusRef `json:"instancetypeRef,omitempty"`
 
 	// PreferenceRef is the preference in use.
 	// +optional
-	// +podvisor:unserved=there are no preferences
 	PreferenceRef *InstancetypeStatusRef `json:"preferenceRef,omitempty"`
 
 	// VolumeRequests are volumes that are still to be added or removed.

@@ -38,11 +38,13 @@ import (
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/scheduler/replicaset"
+	"github.com/podvisor/podvisor/scheduler/sizing"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/config/live"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/instancetype"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
@@ -89,7 +91,8 @@ func newOwned(ctx context.Context, as *rest.Config) (admission.Owned, error) {
 		return admission.Owned{}, err
 	}
 	go func() { _ = settings.Run(ctx) }()
-	return admission.Owned{Owners: owners, Launchers: admission.Launchers{
+	named := func(ctx context.Context) instancetype.Lookup { return sizing.Lookup(ctx, owners, kube) }
+	return admission.Owned{Owners: owners, Lookup: named, Launchers: admission.Launchers{
 		Rendering: func(name string) (pod.Config, bool) {
 			_, ok := builds[name]
 			c := build(name)

@@ -83,8 +83,8 @@ func TestAFieldThatIsNotServedIsRefusedWhateverTheClient(t *testing.T) {
 	w := newWebhooks(t, nil)
 	w.serve()
 	for name, tt := range map[string]struct{ manifest, want string }{
-		"an instance type": {"kind: VirtualMachine\nspec: {runStrategy: Always, instancetype: {name: u1.small, kind: VirtualMachineInstancetype}, template: {spec: {domain: {devices: {}}}}}",
-			"spec.instancetype: Forbidden: not served yet: there are no instance types"},
+		"an instance type of a volume": {"kind: VirtualMachine\nspec: {runStrategy: Always, instancetype: {inferFromVolume: root}, template: {spec: {domain: {devices: {}}}}}",
+			"spec.instancetype.inferFromVolume: Forbidden: not served yet: no name is taken from a volume: name the object"},
 		"a preference": {"kind: VirtualMachine\nspec: {runStrategy: Always, preference: {name: fedora}, template: {spec: {domain: {memory: {guest: 64Mi}, devices: {}}}}}",
 			"spec.preference: Forbidden: not served yet: there are no preferences"},
 		"a claim that is plugged": {"kind: VirtualMachineInstance\nspec: {domain: {memory: {guest: 64Mi}, devices: {disks: [{name: a, disk: {bus: virtio}}]}}, volumes: [{name: a, persistentVolumeClaim: {claimName: a, hotpluggable: true}}]}",

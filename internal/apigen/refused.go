@@ -17,12 +17,14 @@ const (
 	component   = "Podvisor has no such component"
 	deprecated  = "KubeVirt has deprecated it"
 	nodeDevices = "devices of the node enter when they are passed through"
+	realtime    = "a launcher pod may neither lock memory nor schedule in real time, which need capabilities"
+	noEffect    = "it has no effect in KubeVirt either: write virtualGPUOptions of the GPU"
 )
 
 // refused are the fields without a type, by kind.
 var refused = map[string][]refusal{
 	"VirtualMachineInstance": {
-		{"spec.domain.cpu.realtime", "a launcher pod may neither lock memory nor schedule in real time, which need capabilities"},
+		{"spec.domain.cpu.realtime", realtime},
 		{"spec.domain.devices.clientPassthrough", niche},
 		{"spec.domain.devices.disks[].changedBlockTracking", incremental},
 		{"spec.domain.devices.downwardMetrics", metrics},
@@ -58,6 +60,10 @@ var refused = map[string][]refusal{
 	"MigrationPolicy": {
 		{"spec.experimental", experiments},
 	},
+	"VirtualMachineInstancetype":        {{"spec.cpu.realtime", realtime}},
+	"VirtualMachineClusterInstancetype": {{"spec.cpu.realtime", realtime}},
+	"VirtualMachinePreference":          {{"spec.devices.preferredVirtualGPUOptions", noEffect}},
+	"VirtualMachineClusterPreference":   {{"spec.devices.preferredVirtualGPUOptions", noEffect}},
 	"KubeVirt": {
 		{"spec.certificateRotateStrategy", "certificates renew themselves"},
 		{"spec.configuration.apiConfiguration", component},
@@ -77,7 +83,7 @@ var refused = map[string][]refusal{
 		{"spec.configuration.developerConfiguration.logVerbosity.virtSynchronizationController", component},
 		{"spec.configuration.developerConfiguration.minimumClusterTSCFrequency", niche},
 		{"spec.configuration.hypervisors[]", "the hypervisor is KVM, or QEMU alone where emulation is allowed"},
-		{"spec.configuration.instancetype", "enters with the instance types"},
+		{"spec.configuration.instancetype", "a VM keeps its reference, and expand-spec shows what it stands for"},
 		{"spec.configuration.ksmConfiguration", "to merge equal memory of the node is up to the node"},
 		{"spec.configuration.mediatedDevicesConfiguration", nodeDevices},
 		{"spec.configuration.migrations.utilityVolumesTimeout", niche},
@@ -125,8 +131,6 @@ var refused = map[string][]refusal{
 var refusedKinds = []refusal{
 	{"VirtualMachineInstancePreset", deprecated + ": write its fields into the VMIs"},
 	{"VirtualMachinePool", "no controller makes VMs of a pool yet: make each VM, or a VirtualMachineInstanceReplicaSet of guests that keep nothing"},
-	{"VirtualMachineInstancetype, VirtualMachineClusterInstancetype", "VMs are not sized by instance types yet: write cpu and memory into the template"},
-	{"VirtualMachinePreference, VirtualMachineClusterPreference", "VMs take no defaults from preferences yet: write what it sets into the template"},
 	{"VirtualMachineSnapshot, VirtualMachineSnapshotContent, VirtualMachineRestore", "no snapshots of VMs are taken yet: take a VolumeSnapshot of each claim, as docs/claims.md says"},
 	{"VirtualMachineClone", "VMs are not cloned yet: make claims from those of the VM, as docs/claims.md says, and a VM"},
 	{"VirtualMachineExport", "disks are not exported yet: a pod that mounts the claim of a VM that is off can read its disk.img"},

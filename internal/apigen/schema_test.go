@@ -178,6 +178,7 @@ func TestHeadsAreKubeVirts(t *testing.T) {
 // furtherColumns are columns that KubeVirt has not. They are behind those that it
 // has.
 var furtherColumns = []string{
+	"column CPU integer .spec.cpu.guest", "column Memory string .spec.memory.guest", "column Age date .metadata.creationTimestamp",
 	"column Reason string .status.reason",
 	"column Deleting date .metadata.deletionTimestamp",
 	"column Message string .status.conditions[?(@.type=='Ready')].message priority=1",

@@ -60,7 +60,7 @@ var edges = map[string]bool{
 
 // controllers are the packages that join cores and edges.
 var controllers = map[string]bool{
-	"scheduler/controller": true, "handler/controller": true, "handler/host": true, "launcher/supervisor": true, "scheduler/admission": true,
+	"scheduler/controller": true, "scheduler/sizing": true, "handler/controller": true, "handler/host": true, "launcher/supervisor": true, "scheduler/admission": true,
 	"internal/scheduler/authority": true, "internal/scheduler/leader": true, "scheduler/subresource": true, "scheduler/subresource/frontproxy": true, "vmi/config/live": true,
 }
 

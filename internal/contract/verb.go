@@ -172,13 +172,13 @@ var refusals = []verbCase{
 		call: func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 			_, err := c.ExpandSpec(ctx, "a")
 			return err
-		}, is: apierrors.IsConflict, words: "spec.instancetype and spec.preference are not supported"},
+		}, is: apierrors.IsInternalError, words: "VirtualMachineClusterInstancetype small, which spec.instancetype names, does not exist"},
 	{name: "expansion of no VM", call: func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 		_, err := c.ExpandSpec(ctx, "a")
 		return err
 	}, is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
 	{name: "expansion of one with an instance type that is not stored", call: expand(func(m *vmi.VirtualMachine) { m.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "small"} }),
-		is: apierrors.IsBadRequest, words: "spec.instancetype and spec.preference are not supported"},
+		is: apierrors.IsBadRequest, words: "VirtualMachineClusterInstancetype small, which spec.instancetype names, does not exist"},
 	{name: "ports of a VM whose VMI is another's", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, status: func(s *vmi.VirtualMachineStatus) { s.Created = true }, call: forwardVM,
 		is: apierrors.IsInternalError, words: "is not of VM a"},
 	{name: "ports of a VM that has not made its VMI", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, call: forwardVM, is: apierrors.IsConflict, words: "VMI is not started"},

@@ -87,6 +87,18 @@ func TestAKindOfAnotherGroupGetsARuleOfItsOwn(t *testing.T) {
     operations: [CREATE, UPDATE]
     resources: [migrationpolicies]
     scope: Cluster
+  # kinds: served
+  - apiGroups: [instancetype.kubevirt.io]
+    apiVersions: [v1beta1]
+    operations: [CREATE, UPDATE]
+    resources: [virtualmachineinstancetypes, virtualmachinepreferences]
+    scope: Namespaced
+  # kinds: served
+  - apiGroups: [instancetype.kubevirt.io]
+    apiVersions: [v1beta1]
+    operations: [CREATE, UPDATE]
+    resources: [virtualmachineclusterinstancetypes, virtualmachineclusterpreferences]
+    scope: Cluster
   matchPolicy: Equivalent
 `
 	require.Equal(t, strings.Replace(text, "  matchPolicy", `  # kinds: served
@@ -148,7 +160,7 @@ func TestTheListsOfAnExpressionAreThoseOfTheSets(t *testing.T) {
 			"policies/metadata.yaml": `["kubevirt.io/", "pool.kubevirt.io/"].exists(g, o.apiVersion.startsWith(g)) &&
       o.kind in ["VirtualMachine", "VirtualMachineInstanceReplicaSet", "Pool"]`,
 			"webhooks.yaml": `["virtualmachines.kubevirt.io", "virtualmachineinstances.kubevirt.io",
-      "virtualmachineinstancereplicasets.kubevirt.io", "kubevirts.kubevirt.io", "virtualmachineinstancemigrations.kubevirt.io", "migrationpolicies.migrations.kubevirt.io", "pools.pool.kubevirt.io"]`,
+      "virtualmachineinstancereplicasets.kubevirt.io", "kubevirts.kubevirt.io", "virtualmachineinstancemigrations.kubevirt.io", "migrationpolicies.migrations.kubevirt.io", "virtualmachineinstancetypes.instancetype.kubevirt.io", "virtualmachineclusterinstancetypes.instancetype.kubevirt.io", "virtualmachinepreferences.instancetype.kubevirt.io", "virtualmachineclusterpreferences.instancetype.kubevirt.io", "pools.pool.kubevirt.io"]`,
 		}[file], file)
 	}
 }
@@ -157,7 +169,7 @@ func TestTheDefinitionsOfServedKindsAreInstalled(t *testing.T) {
 	t.Parallel()
 	text := "# - crds/none.yaml\nresources:\n- crds/kubevirt.io_kubevirts.yaml\n- crds/kubevirt.io_virtualmachines.yaml\n" +
 		"- crds/kubevirt.io_virtualmachineinstancereplicasets.yaml\n- crds/kubevirt.io_virtualmachineinstances.yaml\n" +
-		"- crds/kubevirt.io_virtualmachineinstancemigrations.yaml\n- crds/migrations.kubevirt.io_migrationpolicies.yaml\n- webhooks.yaml\n"
+		"- crds/kubevirt.io_virtualmachineinstancemigrations.yaml\n- crds/migrations.kubevirt.io_migrationpolicies.yaml\n- crds/instancetype.kubevirt.io_virtualmachineinstancetypes.yaml\n- crds/instancetype.kubevirt.io_virtualmachineclusterinstancetypes.yaml\n- crds/instancetype.kubevirt.io_virtualmachinepreferences.yaml\n- crds/instancetype.kubevirt.io_virtualmachineclusterpreferences.yaml\n- webhooks.yaml\n"
 	require.Equal(t, strings.Replace(text, "- webhooks", "- crds/pool.kubevirt.io_pools.yaml\n- webhooks", 1), rendered(t, kustomization, text, pools()))
 	require.Equal(t, text, installed(strings.Replace(text, "- webhooks", "- crds/kubevirt.io_gone.yaml\n- webhooks", 1), kinds.All()))
 }

@@ -135,8 +135,57 @@ var vm = []group{
 	{API, "TestAStartThatFailsIsTriedAgainLater", []seen{
 		{"status.startFailure", `v.Status.StartFailure.ConsecutiveFailCount`},
 	}},
+	{Unit, "TestAVMKeepsTheInstanceTypeThatItWasFirstStartedWith", []seen{
+		{"spec.instancetype", `w.vmi.Spec.Domain.CPU.Sockets`},
+		{"status.instancetypeRef", `w.vm.Status.InstancetypeRef`},
+	}},
+	{Unit, "TestTheKindAndTheRevisionOfAReference", []seen{
+		{"spec.instancetype.kind", `ref.Kind`},
+		{"spec.instancetype.revisionName", `first, w.vm.Status.InstancetypeRef`},
+	}},
+	{Unit, "TestAVMHasWhatItsPreferenceSays", []seen{
+		{"spec.preference", `w.vmi.Spec.Domain.Devices.Rng`},
+		{"status.preferenceRef", `ref, w.vm.Status.PreferenceRef`},
+	}},
 	{API, "TestRequestsStartStopAndRestartAVM", []seen{
 		{"status.stateChangeRequests[]", `require.Len(t, n.instances(), 2)`},
+	}},
+}
+
+// size are the proofs of an instance type, of a namespace or of the cluster.
+var size = []group{
+	{Unit, "TestAnInstanceTypeIsApplied", []seen{
+		{"spec", `requireApplied(t, a)`},
+	}},
+	{Unit, "TestProcessorsAreDividedAsThePreferenceSays", []seen{
+		{"spec.cpu.guest", `topology{s.Domain.CPU.Sockets`},
+	}},
+	{Unit, "TestAPodAsksForLessMemoryThanItsGuestSees", []seen{
+		{"spec.memory.overcommitPercent", `s.Domain.Resources.Requests.Memory().String()`},
+	}},
+}
+
+// preference are the proofs of a preference, of a namespace or of the cluster.
+var preference = []group{
+	{Unit, "TestAPreferenceIsApplied", []seen{
+		{"spec", `requireApplied(t, a)`},
+	}},
+	{Unit, "TestAPreferenceIsAppliedToDevices", []seen{
+		{"spec.devices", `requireApplied(t, a)`},
+	}},
+	{Unit, "TestAnInstanceTypeIsApplied", []seen{
+		{"spec.annotations", `requireApplied(t, a)`},
+	}},
+	{Unit, "TestProcessorsAreDividedAsThePreferenceSays", []seen{
+		{"spec.cpu.preferredCPUTopology", `topology{s.Domain.CPU.Sockets`},
+		{"spec.cpu.spreadOptions", `topology{s.Domain.CPU.Sockets`},
+		{"spec.preferSpreadSocketToCoreRatio", `topology{s.Domain.CPU.Sockets`},
+	}},
+	{Unit, "TestAPreferenceHasRequirements", []seen{
+		{"spec.requirements", `[]string{tt.want}, fieldsOf(faults)`},
+	}},
+	{Unit, "TestAPreferenceDecidesForAllStarts", []seen{
+		{"spec.volumes", `*out.Spec.DataVolumeTemplates[0].Spec.PVC.StorageClassName`},
 	}},
 }
 

@@ -78,7 +78,13 @@ var kinds = map[string][]group{
 	"VirtualMachineInstanceReplicaSet": replicaSet,
 	"VirtualMachineInstanceMigration":  migration,
 	"MigrationPolicy":                  migrationPolicy,
-	"KubeVirt":                         kubeVirt,
+
+	"VirtualMachineInstancetype":        size,
+	"VirtualMachineClusterInstancetype": size,
+	"VirtualMachinePreference":          preference,
+	"VirtualMachineClusterPreference":   preference,
+
+	"KubeVirt": kubeVirt,
 }
 
 // All are the proofs of a kind, sorted by their paths. A kind that is not known has none.

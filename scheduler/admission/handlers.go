@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 
@@ -9,9 +10,11 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/scheduler/sizing"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/config/live"
+	"github.com/podvisor/podvisor/vmi/instancetype"
 )
 
 // All is what all webhooks of an installation need.
@@ -42,7 +45,8 @@ type All struct {
 // secret paths. While KubeVirt itself is installed they allow everything but what
 // virt-controller, which does nothing then, would create.
 func (a All) Handlers() map[string]http.Handler {
-	all := Webhooks{Settings: a.Settings.Config, KubeVirts: a.Settings.KubeVirts, Logger: a.Logger}.Handlers()
+	named := func(ctx context.Context) instancetype.Lookup { return sizing.Lookup(ctx, a.VMIs, a.Kube) }
+	all := Webhooks{Settings: a.Settings.Config, KubeVirts: a.Settings.KubeVirts, Lookup: named, Logger: a.Logger}.Handlers()
 	all[EvictionPath] = new(gate).Limit(Evictions{
 		Kube: a.Kube, VMIs: a.VMIs, Cached: a.Cached, Settings: a.Settings.Config, Logger: a.Logger,
 	})
@@ -51,6 +55,6 @@ func (a All) Handlers() map[string]http.Handler {
 		Kube: a.Kube, Metadata: a.Metadata, Namespace: a.Namespace, Hold: a.Serving.Hold, Logger: a.Logger,
 	})
 	all = allowWhile(a.Settings.OtherInstallation, all)
-	all[OwnedPath] = new(gate).Limit(Owned{Owners: a.VMIs, Settings: a.Settings.Config, Logger: a.Logger, Launchers: a.Launchers, Bindings: a.Bindings})
+	all[OwnedPath] = new(gate).Limit(Owned{Owners: a.VMIs, Lookup: named, Settings: a.Settings.Config, Logger: a.Logger, Launchers: a.Launchers, Bindings: a.Bindings})
 	return a.Serving.AtSecretPaths(all)
 }

@@ -13,18 +13,20 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/instancetype"
 	"github.com/podvisor/podvisor/vmi/kinds"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // makers are the kinds whose objects make VMIs.
 var makers = []maker{
-	makes(vmi.VirtualMachines, func(o *vmi.VirtualMachine, made *vmi.VirtualMachineInstance, p decided) *vmi.VirtualMachineInstance {
+	makes(vmi.VirtualMachines, sized, func(o *vmi.VirtualMachine, made *vmi.VirtualMachineInstance, p decided) *vmi.VirtualMachineInstance {
 		if made.Name != o.Name {
 			return nil
 		}
 		return vm.Instance(o, p.Profile, p.Bindings)
 	}),
-	makes(vmi.VirtualMachineInstanceReplicaSets, func(o *vmi.VirtualMachineInstanceReplicaSet, made *vmi.VirtualMachineInstance, _ decided) *vmi.VirtualMachineInstance {
+	makes(vmi.VirtualMachineInstanceReplicaSets, nil, func(o *vmi.VirtualMachineInstanceReplicaSet, made *vmi.VirtualMachineInstance, _ decided) *vmi.VirtualMachineInstance {
 		if !hasName(o, made.Name) {
 			return nil
 		}
@@ -47,6 +49,8 @@ func hasName(s *vmi.VirtualMachineInstanceReplicaSet, name string) bool {
 type decided struct {
 	defaults.Profile
 	Bindings []network.Binding
+	// Lookup reads what VMs name.
+	Lookup instancetype.Lookup
 }
 
 // maker is a kind whose objects make VMIs.
@@ -58,8 +62,9 @@ type maker struct {
 }
 
 // makes is the maker of a kind whose objects ask for what asked returns. It is asked of
-// objects with a template only.
-func makes[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], asked func(owner T, made *vmi.VirtualMachineInstance, p decided) *vmi.VirtualMachineInstance) maker {
+// objects with a template only, as become makes them. Nil: they are as they are stored.
+func makes[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], become func(owner T, made *vmi.VirtualMachineInstance, p decided) (T, error),
+	asked func(owner T, made *vmi.VirtualMachineInstance, p decided) *vmi.VirtualMachineInstance) maker {
 	return maker{d.GroupKind(), func(ctx context.Context, c *client.Client, name string,
 		made *vmi.VirtualMachineInstance, p decided) (metav1.Object, *vmi.VirtualMachineInstance, error) {
 		owner, err := client.Of(c, d, made.Namespace).Get(ctx, name, metav1.GetOptions{})
@@ -71,9 +76,34 @@ func makes[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], asked func(
 		if t == nil {
 			return owner, nil, nil
 		}
+		if become != nil {
+			if owner, err = become(owner, made, p); err != nil {
+				return owner, nil, err
+			}
+			t = k.Template(owner)
+		}
 		keep(made, t)
 		return owner, asked(owner, made, p), nil
 	}}
+}
+
+// sized is the VM with what it names, as the VMI was started with it: by the start revision,
+// which is made before the VMI.
+func sized(v *vmi.VirtualMachine, made *vmi.VirtualMachineInstance, p decided) (*vmi.VirtualMachine, error) {
+	if !instancetype.Matched(v) {
+		return v, nil
+	}
+	r, err := p.Lookup.Revision(v.Namespace, vmi.StartRevision(v.UID, made.RevisionGeneration()))
+	if err != nil {
+		return v, err
+	}
+	found, err := p.Lookup.Find(v.Namespace, instancetype.References(vm.Pinned(v, r)))
+	if err != nil {
+		return v, err
+	}
+	t, preference := instancetype.SpecsOf(found)
+	out, conflicts := instancetype.Expand(v, t, preference, p.Profile)
+	return out, validate.Error(conflicts)
 }
 
 // makerOf is the maker of the kind that the reference names. False: it is of no kind that

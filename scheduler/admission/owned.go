@@ -19,6 +19,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/config"
 	decoder "github.com/podvisor/podvisor/vmi/decode"
+	"github.com/podvisor/podvisor/vmi/instancetype"
 )
 
 // Owned answers admission reviews at [OwnedPath]: it refuses a VMI that
@@ -47,6 +48,9 @@ type Owned struct {
 	// configuration of virt-controller: the MAC addresses of a VM's guest depend on them.
 	// Nil: [network.Bindings].
 	Bindings []network.Binding
+	// Lookup reads the instance types and the preferences that VMs name. Nil: those of
+	// VMs that name one are refused.
+	Lookup func(context.Context) instancetype.Lookup
 	// Logger logs each VMI that is refused. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -100,7 +104,7 @@ func (o Owned) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) (
 		return notAskedFor, nil
 	}
 	profile := inForce(o.Settings).Defaults
-	owner, asked, err := m.asked(ctx, o.Owners, ref.Name, made, decided{profile, o.Bindings})
+	owner, asked, err := m.asked(ctx, o.Owners, ref.Name, made, decided{profile, o.Bindings, lookup(ctx, o.Lookup)})
 	object := fmt.Sprintf("%s %s/%s", ref.Kind, made.Namespace, ref.Name)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -118,6 +122,14 @@ func (o Owned) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) (
 		return fmt.Sprintf("%s asks for a VMI with another %s", object, strings.Join(other, ", ")), nil
 	}
 	return "", nil
+}
+
+// lookup reads until ctx ends. Nil: it finds nothing.
+func lookup(ctx context.Context, by func(context.Context) instancetype.Lookup) instancetype.Lookup {
+	if by == nil {
+		return instancetype.Nothing()
+	}
+	return by(ctx)
 }
 
 const notAskedFor = "virt-controller may create VMIs only that one VirtualMachine or VirtualMachineInstanceReplicaSet controls"

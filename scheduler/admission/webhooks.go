@@ -20,6 +20,7 @@ import (
 	"github.com/podvisor/podvisor/internal/vmi/bounds"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
+	"github.com/podvisor/podvisor/vmi/instancetype"
 	"github.com/podvisor/podvisor/vmi/kinds"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
@@ -56,8 +57,11 @@ type Webhooks struct {
 	// KubeVirts returns all KubeVirts of the cluster, or none while they are not
 	// known. Nil: none, and a second KubeVirt is not refused.
 	KubeVirts func() []*vmi.KubeVirt
-	// Logger logs each object that is refused or cannot be decoded. Nil: nothing is
-	// logged.
+	// Lookup reads the instance types and the preferences that VMs name. Nil: none is
+	// known, and VMs are judged without them.
+	Lookup func(context.Context) instancetype.Lookup
+	// Logger logs each object that is refused or cannot be decoded, and what VMs name
+	// that cannot be read. Nil: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -153,11 +157,47 @@ func (h Webhooks) respond(ctx context.Context, hook webhook, req *admissionv1.Ad
 	if h.KubeVirts != nil {
 		c.KubeVirts = h.KubeVirts()
 	}
+	if k.GroupVersionKind == vmi.VirtualMachines.GroupVersionKind {
+		c.Instancetype, c.Preference = h.named(ctx, req)
+	}
 	response, err := hook.answer(k, c, req)
 	if err != nil {
 		return hook.unreadable(req, err)
 	}
 	return response
+}
+
+// named is what the VM of the request names. What cannot be found is left out: the VM is
+// judged without it, and does not start.
+func (h Webhooks) named(ctx context.Context, req *admissionv1.AdmissionRequest) (*instancetype.VirtualMachineInstancetypeSpec, *instancetype.VirtualMachinePreferenceSpec) {
+	var v, old struct {
+		Spec struct {
+			Instancetype *vmi.InstancetypeMatcher
+			Preference   *vmi.PreferenceMatcher
+		}
+		Status struct {
+			InstancetypeRef, PreferenceRef *vmi.InstancetypeStatusRef
+		}
+	}
+	if json.Unmarshal(req.Object.Raw, &v) != nil {
+		return nil, nil
+	}
+	// Who changes a VM does not change its status.
+	if len(req.OldObject.Raw) > 0 && json.Unmarshal(req.OldObject.Raw, &old) != nil {
+		return nil, nil
+	}
+	is := &vmi.VirtualMachine{}
+	is.Spec.Instancetype, is.Spec.Preference = v.Spec.Instancetype, v.Spec.Preference
+	is.Status.InstancetypeRef, is.Status.PreferenceRef = old.Status.InstancetypeRef, old.Status.PreferenceRef
+	refs := instancetype.References(is)
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	found, err := lookup(ctx, h.Lookup).Find(req.Namespace, refs)
+	if err != nil && h.Logger != nil {
+		h.Logger.Warn("judge a VM without what it names", "vm", req.Namespace+"/"+nameOf(req), "err", err)
+	}
+	return instancetype.SpecsOf(found)
 }
 
 // inForce is the configuration that settings returns, or the default.

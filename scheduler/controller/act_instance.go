@@ -266,18 +266,23 @@ func (e *executor[T, L]) deleteInstances(ctx context.Context, o T, all []*vmi.Vi
 // createRevision creates the revision. One that exists has the same content: its name
 // has the generation.
 func (e *executor[T, L]) createRevision(ctx context.Context, o T, r *appsv1.ControllerRevision) error {
-	spec, err := e.storedSpec(ctx, o)
-	if err != nil {
-		return err
+	if vmi.StartedVM(r.Name) != "" {
+		spec, err := e.storedSpec(ctx, o)
+		if err != nil {
+			return err
+		}
+		if r, err = vm.AsStored(r, spec); err != nil {
+			return err
+		}
 	}
-	if r, err = vm.AsStored(r, spec); err != nil {
-		return err
+	_, err := e.kube.AppsV1().ControllerRevisions(r.Namespace).Create(ctx, r, metav1.CreateOptions{})
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return nil
+	case isRefusal(err):
+		return &Refusal{vmi.Finding{Reason: vm.FailedCreate, Message: err.Error()}, err}
 	}
-	_, err = e.kube.AppsV1().ControllerRevisions(r.Namespace).Create(ctx, r, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create ControllerRevision %s/%s: %w", r.Namespace, r.Name, err)
-	}
-	return nil
+	return fmt.Errorf("create ControllerRevision %s/%s: %w", r.Namespace, r.Name, err)
 }
 
 // storedSpec is the spec of the object as the API server has it, whose notation the types do

@@ -19,6 +19,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/informer"
+	"github.com/podvisor/podvisor/vmi/instancetype"
 	"github.com/podvisor/podvisor/vmi/migrationpolicy"
 )
 
@@ -33,6 +34,7 @@ type caches struct {
 	claims    informer.Informer[*corev1.PersistentVolumeClaim]
 	nodes     informer.Informer[*corev1.Node]
 	policies  informer.Informer[*migrationpolicy.MigrationPolicy]
+	sizes     []sizes
 	// handlers are the pods of virt-handler. Not used if there is no Config.Home.
 	handlers informer.Informer[*corev1.Pod]
 }
@@ -56,6 +58,8 @@ func newCaches(c Config, keep *keeper) (*caches, error) {
 		return nil, err
 	}
 	err = errors.Join(
+		cacheSizes(c, s, instancetype.VirtualMachineInstancetypes), cacheSizes(c, s, instancetype.VirtualMachineClusterInstancetypes),
+		cacheSizes(c, s, instancetype.VirtualMachinePreferences), cacheSizes(c, s, instancetype.VirtualMachineClusterPreferences),
 		reconcile.Cache(&s.Caches, s.policies, reconcile.Cached[*migrationpolicy.MigrationPolicy]{}),
 		reconcile.Cache(&s.Caches, s.revisions, reconcile.Cached[*appsv1.ControllerRevision]{Keep: keepRevision, Indexers: revisionIndexers()}),
 		reconcile.Cache(&s.Caches, s.pods, reconcile.Cached[*corev1.Pod]{Keep: keep.pod, Indexers: podIndexers()}),

@@ -114,7 +114,8 @@ type Controller struct {
 	deleted       recent // VMIs, pods and revisions
 	dataVolumes   *dataVolumes
 	statusWritten recent
-	// revisions are start revisions whose content was read.
+	// revisions are those whose content was read: start revisions by their UID, and those of
+	// what VMs name by their key.
 	revisions expiring.Map[types.UID, *appsv1.ControllerRevision]
 	report    *reporter // nil: there are no Settings
 	// last are the last states of pods that are gone and that VMIs ran in. It is lost with the

@@ -56,6 +56,7 @@ func InstanceIndexers() cache.Indexers {
 // VMIndexers find VMs by IndexClaim.
 func VMIndexers() cache.Indexers {
 	return cache.Indexers{
+		indexNamed: index(named),
 		IndexClaim: index(func(v *vmi.VirtualMachine) []string { return reconcile.KeysIn(v.Namespace, claimNames(v)...) }),
 	}
 }
@@ -94,10 +95,11 @@ func claimIndexers() cache.Indexers {
 	})}
 }
 
-// revisionIndexers find start revisions by indexVM.
+// revisionIndexers find start revisions by indexVM, and those of what VMs name by indexSized.
 func revisionIndexers() cache.Indexers {
 	return cache.Indexers{
-		indexVM: index(func(r *appsv1.ControllerRevision) []string { return nonEmpty(string(vmi.StartedVM(r.Name))) }),
+		indexSized: index(sized),
+		indexVM:    index(func(r *appsv1.ControllerRevision) []string { return nonEmpty(string(vmi.StartedVM(r.Name))) }),
 	}
 }
 

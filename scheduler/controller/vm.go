@@ -21,7 +21,7 @@ import (
 )
 
 // vms are VirtualMachines. They are queued when the VMI of their name, one of their
-// revisions, a claim or a DataVolume changes.
+// revisions, a claim, a DataVolume, or what they name changes.
 //
 // +podvisor:entry
 var vms = KindOf[*vmi.VirtualMachine, *vmi.VirtualMachineList]{
@@ -51,7 +51,8 @@ func watchForVMs(c *Controller, k *loopOf[*vmi.VirtualMachine, *vmi.VirtualMachi
 		reconcile.Watch(c.caches.claims, k.loop, func(p *corev1.PersistentVolumeClaim) []string {
 			keys, _ := k.cached.GetIndexer().IndexKeys(IndexClaim, reconcile.Key(p)) // the index exists
 			return keys
-		}, nil))
+		}, nil),
+		watchSizes(c, k))
 }
 
 // observeVM reads what a decision about the VM depends on. Before a VMI is adopted the API
@@ -72,6 +73,9 @@ func observeVM(ctx context.Context, c *Controller, v *vmi.VirtualMachine) (Decid
 		o.Revisions = append(o.Revisions, r.(*appsv1.ControllerRevision))
 	}
 	if err := c.compared(ctx, v, &o); err != nil {
+		return nil, err
+	}
+	if err := c.sizesOf(ctx, v, &o); err != nil {
 		return nil, err
 	}
 	if o.VMI == nil || o.VMI.Status.Phase != vmi.PhaseRunning {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/internal/vmi/verb"
+	"github.com/podvisor/podvisor/scheduler/sizing"
 )
 
 // smallObject is the size of a body that does not wait for others, in bytes.
@@ -43,6 +44,7 @@ func (s *Server) observe(ctx context.Context, r *request, body []byte) (o verb.O
 	o = verb.Observed{
 		Namespace: r.namespace, Name: r.name, Body: body, Tail: r.rest,
 		Drain: *in.Migration(nil).NodeDrainTaintKey, Defaults: in.Defaults, Now: time.Now(),
+		Lookup: sizing.Lookup(ctx, s.Client, s.Kube),
 	}
 	o.Keep, _ = strconv.ParseBool(r.URL.Query().Get("preserveSession"))
 	if r.verb.Needs(verb.VM) {

@@ -3,6 +3,7 @@ package vm
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -25,17 +26,18 @@ func Decide(o Observed) scheduler.Plan {
 	case adoptable(o):
 		return scheduler.Plan{Actions: []scheduler.Action{scheduler.AdoptInstance{Instance: o.VMI}}}
 	}
-	n := next{requests: pending(o), failure: failures(o)}
+	z := size(o)
+	n := next{requests: pending(o), failure: failures(o), sized: z, obstacle: z.fault}
 	if o.VM.Spec.Strategy() == vmi.RunHalted && startsPaused(n.requests) {
 		return scheduler.Plan{Actions: []scheduler.Action{scheduler.SetRunStrategy{From: vmi.RunHalted, To: vmi.RunAlways}}}
 	}
 	switch want(o, n.requests) {
 	case start:
-		return begin(o, n)
+		return z.first(begin(o, n))
 	case stop:
-		return end(o, n)
+		return z.first(end(o, n))
 	}
-	return stay(o, n)
+	return z.first(stay(o, n))
 }
 
 // next is what the status will say besides what the VMI is.
@@ -48,6 +50,8 @@ type next struct {
 	stops bool
 	// obstacle is why no VMI can be made. Nil: nothing is in the way.
 	obstacle *vmi.Finding
+	// sized is what becomes of the VM by what it names.
+	sized sized
 }
 
 // begin makes the VMI, as soon as nothing is in the way.
@@ -58,22 +62,26 @@ func begin(o Observed, n next) scheduler.Plan {
 		p.Recheck = left
 		return p
 	}
+	if n.obstacle != nil {
+		return write(o, n)
+	}
 	if p, ok := provision(o, n); ok {
 		return p
 	}
 	if n.obstacle = obstacle(o); n.obstacle != nil {
 		return write(o, n)
 	}
-	r := kept(o)
+	r := kept(o, n.sized.spec)
 	isNew := r == nil
 	if isNew {
 		var err error
-		if r, err = revision(o.VM); err != nil {
+		if r, err = revision(o.VM, n.sized.spec); err != nil {
 			n.obstacle = &vmi.Finding{Reason: InvalidSpec, Message: vmi.FaultText(err)}
 			return write(o, n)
 		}
 	}
-	v := Instance(o.VM, o.Profile, o.Bindings)
+	v := Instance(n.sized.vm, o.Profile, o.Bindings)
+	maps.Copy(v.Annotations, n.sized.annotations)
 	if r.Revision != o.VM.Generation {
 		v.Annotations[vmi.StartRevisionAnnotation] = strconv.FormatInt(r.Revision, 10)
 	}

@@ -14,6 +14,10 @@
 //	Halted           nothing                  delete        delete                 delete
 //	Once             start                    keep          keep                   keep
 //
+// A VM may name an instance type and a preference. The first time, a ControllerRevision of
+// the VM's own gets a copy of each, and every later start uses that. Until the VM names
+// another one, no change or deletion of the object changes the VM.
+//
 // Requests for a stop delete the VMI that they name, except under Once and Halted. A VMI
 // that ended without ever running is a failed start. Under Always, RerunOnFailure and Once
 // the next one waits for 10 s, 40 s, 90 s and so on, at most 5 minutes.

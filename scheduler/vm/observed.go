@@ -10,6 +10,7 @@ import (
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/instancetype"
 )
 
 // Observed is everything that a decision depends on.
@@ -22,6 +23,11 @@ type Observed struct {
 	// those that the deletion of the VM has left without an owner. Only the one that
 	// Compared returns needs its Data.
 	Revisions []*appsv1.ControllerRevision
+	// Sizes are the ControllerRevisions that hold instance types and preferences, of the VM
+	// and of others. They need no Data.
+	Sizes []*appsv1.ControllerRevision
+	// Found is what the references lead to that Sought returns.
+	Found []instancetype.Found
 	// Claims are the claims that the volumes of the template name, by their names. A
 	// nil value: the claim does not exist. They are needed while a VMI is started
 	// only.

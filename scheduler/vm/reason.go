@@ -9,6 +9,11 @@ const (
 	// InvalidSpec: no VMI can be made from the spec.
 	InvalidSpec = "InvalidSpec"
 
+	// FailedFindInstancetype: the instance type that the VM names does not exist.
+	FailedFindInstancetype = "FailedFindInstancetype"
+	// FailedFindPreference: the preference that the VM names does not exist.
+	FailedFindPreference = "FailedFindPreference"
+
 	// DataVolumesNotServed: the API server does not have DataVolumes.
 	DataVolumesNotServed = "DataVolumesNotServed"
 	// DataVolumeNameTaken: a DataVolume that is not the VM's has the name of a template.

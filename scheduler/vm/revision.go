@@ -8,11 +8,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/instancetype"
 )
 
 // started is what a start revision holds.
@@ -20,9 +22,9 @@ type started struct {
 	Spec vmi.VirtualMachineSpec `json:"spec"`
 }
 
-// revision is the VM's spec as a ControllerRevision.
-func revision(v *vmi.VirtualMachine) (*appsv1.ControllerRevision, error) {
-	raw, err := sorted(started{Spec: v.Spec})
+// revision is the VM's spec as a ControllerRevision, with the revisions of what it names.
+func revision(v *vmi.VirtualMachine, spec vmi.VirtualMachineSpec) (*appsv1.ControllerRevision, error) {
+	raw, err := sorted(started{Spec: spec})
 	if err != nil {
 		return nil, fmt.Errorf("store the spec of VirtualMachine %s/%s: %w", v.Namespace, v.Name, err)
 	}
@@ -38,7 +40,7 @@ func revision(v *vmi.VirtualMachine) (*appsv1.ControllerRevision, error) {
 // sorted is JSON with sorted keys, as the API server writes it after a patch. The content
 // of a revision is immutable to the byte: with keys in another order the garbage collector
 // could not remove its owner.
-func sorted(s started) ([]byte, error) {
+func sorted(s any) ([]byte, error) {
 	raw, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
@@ -56,6 +58,10 @@ func AsStored(r *appsv1.ControllerRevision, spec map[string]any) (*appsv1.Contro
 	if spec == nil {
 		return r, nil
 	}
+	spec, err := pinned(spec, r)
+	if err != nil {
+		return nil, err
+	}
 	raw, err := json.Marshal(map[string]any{"spec": spec}) // with sorted keys
 	if err != nil {
 		return nil, fmt.Errorf("store the spec in ControllerRevision %s/%s: %w", r.Namespace, r.Name, err)
@@ -63,6 +69,25 @@ func AsStored(r *appsv1.ControllerRevision, spec map[string]any) (*appsv1.Contro
 	out := r.DeepCopy()
 	out.Data.Raw = raw
 	return out, nil
+}
+
+// pinned is the tree of a spec with the revisions of what it names that r has.
+func pinned(spec map[string]any, r *appsv1.ControllerRevision) (map[string]any, error) {
+	var made map[string]any
+	if err := json.Unmarshal(r.Data.Raw, &made); err != nil {
+		return nil, fmt.Errorf("decode ControllerRevision %s/%s: %w", r.Namespace, r.Name, err)
+	}
+	spec = runtime.DeepCopyJSON(spec)
+	for _, part := range []instancetype.Part{instancetype.Instancetype, instancetype.Preference} {
+		name, _, _ := unstructured.NestedString(made, "spec", string(part), "revisionName")
+		if name == "" {
+			continue
+		}
+		if err := unstructured.SetNestedField(spec, name, string(part), "revisionName"); err != nil {
+			return nil, fmt.Errorf("store the spec in ControllerRevision %s/%s: %w", r.Namespace, r.Name, err)
+		}
+	}
+	return spec, nil
 }
 
 // running is the revision that the VMI was started from, or nil if it is not there.
@@ -96,7 +121,25 @@ func sameTemplate(o Observed, v *vmi.VirtualMachineInstance) bool {
 		return true
 	}
 	was, is, ok := templates(o, v)
-	return ok && equality.Semantic.DeepEqual(withoutLinks(was), withoutLinks(is))
+	return ok && len(renamed(o, v)) == 0 && equality.Semantic.DeepEqual(withoutLinks(was), withoutLinks(is))
+}
+
+// renamed are the fields of the VM that name another instance type or preference, or another
+// revision of it, than those that the VMI was started with.
+func renamed(o Observed, v *vmi.VirtualMachineInstance) []string {
+	was, ok := startedFrom(running(o, v))
+	if !ok {
+		return nil
+	}
+	is := size(o).spec
+	var out []string
+	if a, b := was.Instancetype, is.Instancetype; (a == nil) != (b == nil) || a != nil && a.RevisionName != b.RevisionName {
+		out = append(out, "spec.instancetype")
+	}
+	if a, b := was.Preference, is.Preference; (a == nil) != (b == nil) || a != nil && a.RevisionName != b.RevisionName {
+		out = append(out, "spec.preference")
+	}
+	return out
 }
 
 // isCurrent says that the revision that the VMI was started from, or the VMI, is of the VM's
@@ -135,14 +178,14 @@ func newest(o Observed) *appsv1.ControllerRevision {
 	return last
 }
 
-// kept is the revision that holds the VM's spec already: as of a VM that was stopped and
+// kept is the revision that holds this spec of the VM already: as of a VM that was stopped and
 // started again without another change. Nil: there is none.
-func kept(o Observed) *appsv1.ControllerRevision {
+func kept(o Observed, spec vmi.VirtualMachineSpec) *appsv1.ControllerRevision {
 	r := newest(o)
 	if r == nil || r.Revision == o.VM.Generation {
 		return r
 	}
-	if s, ok := startedFrom(r); ok && equality.Semantic.DeepEqual(s, o.VM.Spec) {
+	if s, ok := startedFrom(r); ok && equality.Semantic.DeepEqual(s, spec) {
 		return r
 	}
 	return nil

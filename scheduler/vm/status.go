@@ -81,6 +81,7 @@ func describe(o Observed, n next, s *vmi.VirtualMachineStatus) {
 	}
 	if o.VM.DeletionTimestamp == nil {
 		s.DesiredGeneration = o.VM.Generation
+		s.InstancetypeRef, s.PreferenceRef = n.sized.instancetype, n.sized.preference
 		if !n.starts || n.made { // a strategy that is to start the VM is acted upon when it has
 			s.RunStrategy = o.VM.Spec.Strategy()
 		}
@@ -226,7 +227,7 @@ func restart(o Observed, s *vmi.VirtualMachineStatus, now metav1.Time) {
 		return // what it was started from is not known, or not yet
 	}
 	live := o.LiveUpdate && isTrue(i.Status.Condition(vmi.ConditionLiveMigratable))
-	changed := restartRequired(was, is, live)
+	changed := append(renamed(o, i), restartRequired(was, is, live)...)
 	if len(changed) == 0 {
 		s.RemoveCondition(vmi.ConditionRestartRequired)
 		return

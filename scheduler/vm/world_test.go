@@ -26,7 +26,10 @@ type world struct {
 	revisions []*appsv1.ControllerRevision
 	now       time.Time
 	refusal   *vmi.Finding
-	claims    map[string]*corev1.PersistentVolumeClaim
+	// objects are instance types, and sizes what holds them.
+	objects []vmi.Object
+	sizes   []*appsv1.ControllerRevision
+	claims  map[string]*corev1.PersistentVolumeClaim
 
 	made   int // VMIs so far
 	writes []string
@@ -45,6 +48,10 @@ func (w *world) observe() vm.Observed {
 	if w.vmi != nil {
 		o.VMI = w.vmi.DeepCopy()
 	}
+	o.Sizes = w.sizes
+	var err error
+	o.Found, err = w.lookup().Find("ns", o.Sought())
+	require.NoError(w.t, err)
 	return o
 }
 
@@ -93,6 +100,11 @@ func (w *world) do(a scheduler.Action) bool {
 			w.vmi.Annotations[k] = v
 		}
 	case scheduler.CreateRevision:
+		if vmi.StartedVM(a.Revision.Name) == "" {
+			w.writes = append(w.writes, "create size")
+			w.sizes = append(w.sizes, a.Revision)
+			break
+		}
 		w.writes = append(w.writes, "create revision")
 		w.revisions = append(w.revisions, a.Revision)
 	case scheduler.DeleteRevision:

@@ -4314,13 +4314,13 @@ func (b *InputApplyConfiguration) WithBus(value vmi.InputBus) *InputApplyConfigu
 //
 // InstancetypeMatcher names an instance type.
 type InstancetypeMatcherApplyConfiguration struct {
-	// Name is the name of the instance type. It or inferFromVolume must be set.
+	// Name is the name of the instance type. Required.
 	Name *string `json:"name,omitempty"`
 	// Kind is VirtualMachineInstancetype, one of the VM's namespace, or
 	// VirtualMachineClusterInstancetype. Default: the latter.
 	Kind *string `json:"kind,omitempty"`
-	// RevisionName is the ControllerRevision that holds the instance type as it
-	// was when the VM first used it. Empty it to take the newest.
+	// RevisionName is the ControllerRevision that holds the instance type. Default:
+	// that in status.instancetypeRef, as long as the VM names the same object.
 	RevisionName *string `json:"revisionName,omitempty"`
 	// InferFromVolume takes the name from labels of the claim behind this
 	// volume.
@@ -7270,13 +7270,13 @@ func (b *PortRangeApplyConfiguration) WithEnd(value int32) *PortRangeApplyConfig
 //
 // PreferenceMatcher names a preference.
 type PreferenceMatcherApplyConfiguration struct {
-	// Name is the name of the preference. It or inferFromVolume must be set.
+	// Name is the name of the preference. Required.
 	Name *string `json:"name,omitempty"`
 	// Kind is VirtualMachinePreference, one of the VM's namespace, or
 	// VirtualMachineClusterPreference. Default: the latter.
 	Kind *string `json:"kind,omitempty"`
-	// RevisionName is the ControllerRevision that holds the preference as it was
-	// when the VM first used it. Empty it to take the newest.
+	// RevisionName is the ControllerRevision that holds the preference. Default:
+	// that in status.preferenceRef, as long as the VM names the same object.
 	RevisionName *string `json:"revisionName,omitempty"`
 	// InferFromVolume takes the name from labels of the claim behind this
 	// volume.
@@ -10456,9 +10456,10 @@ type VirtualMachineSpecApplyConfiguration struct {
 	// start, unless it is one that a running VM can take.
 	Template *VirtualMachineInstanceTemplateSpecApplyConfiguration `json:"template,omitempty"`
 	// Instancetype names a set of sizes (processors, memory, …) that the template
-	// then cannot set itself.
+	// then cannot set itself. The VM keeps it as it was when the VM first used it.
 	Instancetype *InstancetypeMatcherApplyConfiguration `json:"instancetype,omitempty"`
-	// Preference names a set of defaults for what the template leaves open.
+	// Preference names a set of defaults for what the template leaves open. The VM
+	// keeps it as it was when the VM first used it.
 	Preference *PreferenceMatcherApplyConfiguration `json:"preference,omitempty"`
 	// DataVolumeTemplates are DataVolumes that are made for the VM and deleted
 	// with it. Each must be used by a volume of the template. They need the

@@ -19,4 +19,8 @@ func Example() {
 	// virtualmachineinstances.kubevirt.io
 	// virtualmachineinstancemigrations.kubevirt.io
 	// migrationpolicies.migrations.kubevirt.io
+	// virtualmachineinstancetypes.instancetype.kubevirt.io
+	// virtualmachineclusterinstancetypes.instancetype.kubevirt.io
+	// virtualmachinepreferences.instancetype.kubevirt.io
+	// virtualmachineclusterpreferences.instancetype.kubevirt.io
 }

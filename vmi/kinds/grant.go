@@ -50,3 +50,9 @@ func owning(verbs ...string) []Grant {
 	by := string(Controller)
 	return []Grant{to(by, verbs...), to(by, "patch").of("status"), to(by, "update").of("finalizers")}
 }
+
+// named are the grants of virt-controller for what VMs name.
+func named() []Grant { return []Grant{to(string(Controller), "get", "list", "watch")} }
+
+// offered are the grants of everyone for what the cluster offers to all.
+func offered() []Grant { return []Grant{to(everyone, "get", "list", "watch")} }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/instancetype"
 	"github.com/podvisor/podvisor/vmi/served"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
@@ -57,6 +58,10 @@ type Cluster struct {
 	By validate.User
 	// KubeVirts are all KubeVirts of the cluster, or none while they are not known.
 	KubeVirts []*vmi.KubeVirt
+	// Instancetype and Preference are those that the VM names which is judged. Nil: it
+	// names none, or it is not known.
+	Instancetype *instancetype.VirtualMachineInstancetypeSpec
+	Preference   *instancetype.VirtualMachinePreferenceSpec
 }
 
 // Configured is a cluster with this configuration.
@@ -129,7 +134,8 @@ type rules[T vmi.Object] struct {
 	keep   func(old, o T) T
 	faults func(T, validate.User, validate.Limits) field.ErrorList
 	// create is nil if an object without faults may be created.
-	create    func(T, Cluster) field.ErrorList
+	create func(T, Cluster) field.ErrorList
+	// update is nil if a change is judged as a creation.
 	update    func(old, o T, by validate.User, lim validate.Limits) field.ErrorList
 	fixedSpec bool
 	// template is nil if the objects make no VMIs.
@@ -162,6 +168,9 @@ func of[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], r rules[T]) Ki
 		},
 		Faults: func(o vmi.Object, c Cluster) field.ErrorList { return r.faults(o.(T), c.By, c.Limits) },
 		Update: func(old, o vmi.Object, c Cluster) field.ErrorList {
+			if r.update == nil {
+				return r.faults(o.(T), c.By, c.Limits)
+			}
 			return r.update(old.(T), o.(T), c.By, c.Limits)
 		},
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/instancetype"
 	"github.com/podvisor/podvisor/vmi/kinds"
 	"github.com/podvisor/podvisor/vmi/migrationpolicy"
 	"github.com/podvisor/podvisor/vmi/served"
@@ -76,6 +77,8 @@ func TestAnotherKindHasNoRow(t *testing.T) {
 func faulty() map[string]vmi.Object {
 	k := &vmi.KubeVirt{}
 	k.Spec.Configuration.ImagePullPolicy = "Sometimes"
+	size := instancetype.VirtualMachineInstancetypeSpec{Memory: instancetype.MemoryInstancetype{OvercommitPercent: 101}}
+	preference := instancetype.VirtualMachinePreferenceSpec{CPU: &instancetype.CPUPreferences{PreferredCPUTopology: new(instancetype.Topology("dies"))}}
 	return map[string]vmi.Object{
 		"MigrationPolicy":                  &migrationpolicy.MigrationPolicy{},
 		"KubeVirt":                         k,
@@ -83,6 +86,11 @@ func faulty() map[string]vmi.Object {
 		"VirtualMachineInstance":           vmitest.New(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }),
 		"VirtualMachineInstanceMigration":  &vmi.VirtualMachineInstanceMigration{},
 		"VirtualMachineInstanceReplicaSet": vmitest.NewReplicaSet(-1),
+
+		"VirtualMachineInstancetype":        &instancetype.VirtualMachineInstancetype{Spec: size},
+		"VirtualMachineClusterInstancetype": &instancetype.VirtualMachineClusterInstancetype{Spec: size},
+		"VirtualMachinePreference":          &instancetype.VirtualMachinePreference{Spec: preference},
+		"VirtualMachineClusterPreference":   &instancetype.VirtualMachineClusterPreference{Spec: preference},
 	}
 }
 

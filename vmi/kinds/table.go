@@ -8,6 +8,7 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/instancetype"
 	"github.com/podvisor/podvisor/vmi/migrationpolicy"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
@@ -25,12 +26,12 @@ var table = sync.OnceValue(func() []Kind {
 			},
 			eventsBy: []Component{Controller},
 		}),
-		of(vmi.VirtualMachines, rules[*vmi.VirtualMachine]{
+		sized(of(vmi.VirtualMachines, rules[*vmi.VirtualMachine]{
 			complete: defaults.VirtualMachine, faults: validate.VirtualMachine, update: validate.VirtualMachineUpdate,
 			template: func(v *vmi.VirtualMachine) *vmi.VirtualMachineInstanceTemplateSpec { return v.Spec.Template },
 			grants:   slices.Concat(writing(), owning("get", "list", "watch", "patch")),
 			statusBy: []Component{Controller}, eventsBy: []Component{Controller},
-		}),
+		})),
 		of(vmi.VirtualMachineInstanceReplicaSets, rules[*vmi.VirtualMachineInstanceReplicaSet]{
 			complete: defaults.ReplicaSet, faults: validate.ReplicaSet, update: validate.ReplicaSetUpdate,
 			template: func(r *vmi.VirtualMachineInstanceReplicaSet) *vmi.VirtualMachineInstanceTemplateSpec {
@@ -58,8 +59,32 @@ var table = sync.OnceValue(func() []Kind {
 			statusBy: []Component{Controller}, eventsBy: []Component{Controller},
 		}),
 		of(migrationpolicy.MigrationPolicies, rules[*migrationpolicy.MigrationPolicy]{
-			faults: migrationPolicy, update: migrationPolicyUpdate,
+			faults: migrationPolicy,
 			grants: slices.Concat(reading(), []Grant{to(editors, "get", "list", "watch"), to(string(Controller), "list", "watch")}),
+		}),
+		of(instancetype.VirtualMachineInstancetypes, rules[*instancetype.VirtualMachineInstancetype]{
+			faults: func(t *instancetype.VirtualMachineInstancetype, _ validate.User, _ validate.Limits) field.ErrorList {
+				return validate.Instancetype(&t.Spec)
+			},
+			grants: slices.Concat(writing(), named()),
+		}),
+		of(instancetype.VirtualMachineClusterInstancetypes, rules[*instancetype.VirtualMachineClusterInstancetype]{
+			faults: func(t *instancetype.VirtualMachineClusterInstancetype, _ validate.User, _ validate.Limits) field.ErrorList {
+				return validate.Instancetype(&t.Spec)
+			},
+			grants: slices.Concat(writing(), named(), offered()),
+		}),
+		of(instancetype.VirtualMachinePreferences, rules[*instancetype.VirtualMachinePreference]{
+			faults: func(p *instancetype.VirtualMachinePreference, _ validate.User, _ validate.Limits) field.ErrorList {
+				return validate.Preference(&p.Spec)
+			},
+			grants: slices.Concat(writing(), named()),
+		}),
+		of(instancetype.VirtualMachineClusterPreferences, rules[*instancetype.VirtualMachineClusterPreference]{
+			faults: func(p *instancetype.VirtualMachineClusterPreference, _ validate.User, _ validate.Limits) field.ErrorList {
+				return validate.Preference(&p.Spec)
+			},
+			grants: slices.Concat(writing(), named(), offered()),
 		}),
 	}
 })
@@ -107,11 +132,5 @@ func migrationUpdate(old, m *vmi.VirtualMachineInstanceMigration, _ validate.Use
 }
 
 func migrationPolicy(p *migrationpolicy.MigrationPolicy, _ validate.User, _ validate.Limits) field.ErrorList {
-	return validate.MigrationPolicy(p)
-}
-
-// migrationPolicyUpdate judges a change as a creation: no migration depends on what the
-// policy was.
-func migrationPolicyUpdate(_, p *migrationpolicy.MigrationPolicy, _ validate.User, _ validate.Limits) field.ErrorList {
 	return validate.MigrationPolicy(p)
 }

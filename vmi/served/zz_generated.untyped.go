@@ -4,6 +4,18 @@ package served
 
 // untyped are the fields of KubeVirt's API that have no type, by kind.
 var untyped = map[string]Fields{
+	"VirtualMachineClusterInstancetype": {
+		{Path: "spec.cpu.realtime", Why: "a launcher pod may neither lock memory nor schedule in real time, which need capabilities", Refused: true},
+	},
+	"VirtualMachineClusterPreference": {
+		{Path: "spec.devices.preferredVirtualGPUOptions", Why: "it has no effect in KubeVirt either: write virtualGPUOptions of the GPU", Refused: true},
+	},
+	"VirtualMachineInstancetype": {
+		{Path: "spec.cpu.realtime", Why: "a launcher pod may neither lock memory nor schedule in real time, which need capabilities", Refused: true},
+	},
+	"VirtualMachinePreference": {
+		{Path: "spec.devices.preferredVirtualGPUOptions", Why: "it has no effect in KubeVirt either: write virtualGPUOptions of the GPU", Refused: true},
+	},
 	"KubeVirt": {
 		{Path: "spec.certificateRotateStrategy", Why: "certificates renew themselves", Refused: true},
 		{Path: "spec.configuration.apiConfiguration", Why: "Podvisor has no such component", Refused: true},
@@ -23,7 +35,7 @@ var untyped = map[string]Fields{
 		{Path: "spec.configuration.developerConfiguration.logVerbosity.virtSynchronizationController", Why: "Podvisor has no such component", Refused: true},
 		{Path: "spec.configuration.developerConfiguration.minimumClusterTSCFrequency", Why: "few VMs need it; it enters when it is built", Refused: true},
 		{Path: "spec.configuration.hypervisors", Why: "the hypervisor is KVM, or QEMU alone where emulation is allowed", Refused: true},
-		{Path: "spec.configuration.instancetype", Why: "enters with the instance types", Refused: true},
+		{Path: "spec.configuration.instancetype", Why: "a VM keeps its reference, and expand-spec shows what it stands for", Refused: true},
 		{Path: "spec.configuration.ksmConfiguration", Why: "to merge equal memory of the node is up to the node", Refused: true},
 		{Path: "spec.configuration.mediatedDevicesConfiguration", Why: "devices of the node enter when they are passed through", Refused: true},
 		{Path: "spec.configuration.migrations.utilityVolumesTimeout", Why: "few VMs need it; it enters when it is built", Refused: true},
@@ -130,17 +142,13 @@ var untyped = map[string]Fields{
 
 // untypedKinds are the kinds of KubeVirt's API that have no type, with the reasons.
 var untypedKinds = map[string]string{
-	"VirtualMachineInstancePreset":      "KubeVirt has deprecated it: write its fields into the VMIs",
-	"VirtualMachinePool":                "no controller makes VMs of a pool yet: make each VM, or a VirtualMachineInstanceReplicaSet of guests that keep nothing",
-	"VirtualMachineInstancetype":        "VMs are not sized by instance types yet: write cpu and memory into the template",
-	"VirtualMachineClusterInstancetype": "VMs are not sized by instance types yet: write cpu and memory into the template",
-	"VirtualMachinePreference":          "VMs take no defaults from preferences yet: write what it sets into the template",
-	"VirtualMachineClusterPreference":   "VMs take no defaults from preferences yet: write what it sets into the template",
-	"VirtualMachineSnapshot":            "no snapshots of VMs are taken yet: take a VolumeSnapshot of each claim, as docs/claims.md says",
-	"VirtualMachineSnapshotContent":     "no snapshots of VMs are taken yet: take a VolumeSnapshot of each claim, as docs/claims.md says",
-	"VirtualMachineRestore":             "no snapshots of VMs are taken yet: take a VolumeSnapshot of each claim, as docs/claims.md says",
-	"VirtualMachineClone":               "VMs are not cloned yet: make claims from those of the VM, as docs/claims.md says, and a VM",
-	"VirtualMachineExport":              "disks are not exported yet: a pod that mounts the claim of a VM that is off can read its disk.img",
-	"VirtualMachineBackup":              "incremental backups enter when they are built",
-	"VirtualMachineBackupTracker":       "incremental backups enter when they are built",
+	"VirtualMachineInstancePreset":  "KubeVirt has deprecated it: write its fields into the VMIs",
+	"VirtualMachinePool":            "no controller makes VMs of a pool yet: make each VM, or a VirtualMachineInstanceReplicaSet of guests that keep nothing",
+	"VirtualMachineSnapshot":        "no snapshots of VMs are taken yet: take a VolumeSnapshot of each claim, as docs/claims.md says",
+	"VirtualMachineSnapshotContent": "no snapshots of VMs are taken yet: take a VolumeSnapshot of each claim, as docs/claims.md says",
+	"VirtualMachineRestore":         "no snapshots of VMs are taken yet: take a VolumeSnapshot of each claim, as docs/claims.md says",
+	"VirtualMachineClone":           "VMs are not cloned yet: make claims from those of the VM, as docs/claims.md says, and a VM",
+	"VirtualMachineExport":          "disks are not exported yet: a pod that mounts the claim of a VM that is off can read its disk.img",
+	"VirtualMachineBackup":          "incremental backups enter when they are built",
+	"VirtualMachineBackupTracker":   "incremental backups enter when they are built",
 }

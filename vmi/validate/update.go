@@ -20,7 +20,7 @@ func equal(a, b any) bool {
 func VirtualMachineUpdate(old, v *vmi.VirtualMachine, by User, lim Limits) field.ErrorList {
 	at := field.NewPath("spec")
 	var l field.ErrorList
-	if v.DeletionTimestamp == nil && sameButStrategy(old, v) {
+	if v.DeletionTimestamp == nil && SameButStrategy(old, v) {
 		l = strategy(at, &v.Spec, lim)
 	} else {
 		l = virtualMachine(v, by, lim)
@@ -39,8 +39,8 @@ func VirtualMachineUpdate(old, v *vmi.VirtualMachine, by User, lim Limits) field
 	return l
 }
 
-// sameButStrategy says that nothing differs but when the VM runs.
-func sameButStrategy(old, v *vmi.VirtualMachine) bool {
+// SameButStrategy says that nothing differs but when the VM runs.
+func SameButStrategy(old, v *vmi.VirtualMachine) bool {
 	a, b := old.Spec, v.Spec
 	a.RunStrategy, a.Running, b.RunStrategy, b.Running = nil, nil, nil, nil
 	return equal(a, b) && equal(old.Status.VolumeRequests, v.Status.VolumeRequests)

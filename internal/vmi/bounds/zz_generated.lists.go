@@ -4,6 +4,38 @@ package bounds
 
 // lists are the limits of the lists and maps in all kinds.
 var lists = map[string]*list{
+	"VirtualMachineClusterInstancetype": {fields: map[string]*list{
+		"spec": {fields: map[string]*list{
+			"annotations":  {max: 256},
+			"gpus":         {max: 256},
+			"hostDevices":  {max: 256},
+			"nodeSelector": {max: 256},
+		}},
+	}},
+	"VirtualMachineClusterPreference": {fields: map[string]*list{
+		"spec": {fields: map[string]*list{
+			"annotations": {max: 256},
+			"cpu": {fields: map[string]*list{
+				"preferredCPUFeatures": {max: 256},
+			}},
+		}},
+	}},
+	"VirtualMachineInstancetype": {fields: map[string]*list{
+		"spec": {fields: map[string]*list{
+			"annotations":  {max: 256},
+			"gpus":         {max: 256},
+			"hostDevices":  {max: 256},
+			"nodeSelector": {max: 256},
+		}},
+	}},
+	"VirtualMachinePreference": {fields: map[string]*list{
+		"spec": {fields: map[string]*list{
+			"annotations": {max: 256},
+			"cpu": {fields: map[string]*list{
+				"preferredCPUFeatures": {max: 256},
+			}},
+		}},
+	}},
 	"KubeVirt": {fields: map[string]*list{
 		"spec": {fields: map[string]*list{
 			"configuration": {fields: map[string]*list{

@@ -2,10 +2,13 @@ package verb
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/podvisor/podvisor/internal/vmi/bounds"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/instancetype"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // expansion are the verbs that answer with a VM and its defaults.
@@ -14,28 +17,37 @@ var expansion = []Verb{
 	{Resource: Expand, Method: Put, Code: done, Role: View, Body: Object, Decide: expandGiven},
 }
 
-const noInstancetypes = "spec.instancetype and spec.preference are not supported by this version; write what they say into spec.template"
-
-// expanded is the VM as it is without an instancetype: with all defaults.
-func expanded(v *vmi.VirtualMachine, p defaults.Profile) (*vmi.VirtualMachine, bool) {
-	if v.Spec.Instancetype != nil || v.Spec.Preference != nil {
-		return nil, false
+// expanded is the VM with what its instance type and its preference say, and with all
+// defaults. It names neither. The error says why it cannot be.
+func expanded(v *vmi.VirtualMachine, o Observed) (*vmi.VirtualMachine, error) {
+	found, err := o.Lookup.Find(o.Namespace, instancetype.References(v))
+	if err != nil {
+		return nil, err
 	}
-	v = v.DeepCopy()
+	for _, f := range found {
+		if f.Object == nil {
+			return nil, errors.New(f.Missing)
+		}
+	}
+	t, p := instancetype.SpecsOf(found)
+	v, conflicts := instancetype.Expand(v, t, p, o.Defaults)
+	if len(conflicts) > 0 {
+		return nil, validate.Error(conflicts)
+	}
 	v.APIVersion, v.Kind = vmi.VirtualMachines.GroupVersion().String(), vmi.VirtualMachines.Kind
 	if v.Spec.Template != nil {
-		v.Spec.Template.Spec = *defaults.Spec(&v.Spec.Template.Spec, p)
+		v.Spec.Template.Spec = *defaults.Spec(&v.Spec.Template.Spec, o.Defaults)
 	}
-	return v, true
+	return v, nil
 }
 
 func expandStored(o Observed) (Plan, error) {
 	if o.VM == nil {
 		return Plan{}, noVM(o)
 	}
-	out, ok := expanded(o.VM, o.Defaults)
-	if !ok {
-		return Plan{}, conflict(OfVM, o.Name, noInstancetypes)
+	out, err := expanded(o.VM, o)
+	if err != nil {
+		return Plan{}, internal("%w", err)
 	}
 	return Plan{Answer: out}, nil
 }
@@ -58,9 +70,9 @@ func expandGiven(o Observed) (Plan, error) {
 	case v.Namespace != "" && v.Namespace != o.Namespace:
 		return Plan{}, bad("VM namespace must be empty or %s", o.Namespace)
 	}
-	out, ok := expanded(&v, o.Defaults)
-	if !ok {
-		return Plan{}, bad(noInstancetypes)
+	out, err := expanded(&v, o)
+	if err != nil {
+		return Plan{}, bad("%v", err)
 	}
 	return Plan{Answer: out}, nil
 }

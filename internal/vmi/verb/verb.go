@@ -10,6 +10,7 @@ import (
 	"github.com/podvisor/podvisor/internal/vmi/bounds"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/instancetype"
 )
 
 // The resources that verbs are of.
@@ -109,8 +110,9 @@ type Observed struct {
 	// drained.
 	Taints []corev1.Taint
 	Drain  string
-	// Defaults complete a VM that is expanded.
+	// Defaults complete a VM that is expanded, and Lookup reads what it names.
 	Defaults defaults.Profile
+	Lookup   instancetype.Lookup
 	// Now is the present time.
 	Now time.Time
 }

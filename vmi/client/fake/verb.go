@@ -19,6 +19,7 @@ import (
 	"github.com/podvisor/podvisor/internal/vmi/verb"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/instancetype"
 )
 
 // call is a call of a verb, and what it is decided on.
@@ -112,6 +113,8 @@ func (c *call) do() (verb.Plan, any, error) {
 	} else if !found || !c.verb.Needs(verb.VMI) {
 		c.VMI = nil
 	}
+	c.Lookup = instancetype.Nothing() // of revisions: they are not served
+	c.Lookup.Object = c.named
 	plan, err := c.verb.Decide(c.Observed)
 	if err != nil {
 		return plan, nil, err
@@ -160,6 +163,16 @@ func (c *call) read(kind vmi.Definition, o vmi.Object) (found bool, err error) {
 		return false, nil //nolint:nilerr // there is none
 	}
 	return true, runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, o)
+}
+
+// named reads an instance type or a preference, if there is one.
+func (c *call) named(d vmi.Definition, namespace, name string) (vmi.Object, error) {
+	live, err := c.server.get(key{c.server.kinds[d.Resource()], namespace, name})
+	if err != nil {
+		return nil, nil //nolint:nilerr,nilnil // there is none
+	}
+	o := d.New()
+	return o, runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, o)
 }
 
 // patch patches the object that the call names.

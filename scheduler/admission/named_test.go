@@ -1,0 +1,132 @@
+package admission_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/podvisor/podvisor/scheduler/admission"
+	"github.com/podvisor/podvisor/scheduler/vm"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/client/fake"
+	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/instancetype"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+// gpus is an instance type with a device of the node.
+func gpus(processors uint32, device string) *instancetype.VirtualMachineClusterInstancetype {
+	t := &instancetype.VirtualMachineClusterInstancetype{}
+	t.Name, t.Spec.CPU.Guest, t.Spec.Memory.Guest = "gpu", processors, resource.MustParse("1Gi")
+	t.Spec.GPUs = []vmi.GPU{{Name: "gpu", DeviceName: device}}
+	return t
+}
+
+// knowing reads the objects, and the revisions by their names.
+func knowing(live *instancetype.VirtualMachineClusterInstancetype, revisions map[string]any) func(context.Context) instancetype.Lookup {
+	l := instancetype.Nothing()
+	l.Object = func(d vmi.Definition, _, name string) (vmi.Object, error) {
+		if live != nil && d.Kind == "VirtualMachineClusterInstancetype" && name == live.Name {
+			return live, nil
+		}
+		return nil, nil
+	}
+	l.Revision = func(_, name string) (*appsv1.ControllerRevision, error) {
+		is, ok := revisions[name]
+		if !ok {
+			return nil, nil
+		}
+		raw, err := json.Marshal(is)
+		return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: runtime.RawExtension{Raw: raw}}, err
+	}
+	return func(context.Context) instancetype.Lookup { return l }
+}
+
+// reviewed is the answer of the webhook to the request.
+func reviewed(t *testing.T, h http.Handler, path string, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	t.Helper()
+	body, err := json.Marshal(admissionv1.AdmissionReview{Request: req})
+	require.NoError(t, err)
+	out := httptest.NewRecorder()
+	h.ServeHTTP(out, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(body)))
+	require.Equal(t, http.StatusOK, out.Code)
+	var answer admissionv1.AdmissionReview
+	require.NoError(t, json.Unmarshal(out.Body.Bytes(), &answer))
+	return answer.Response
+}
+
+func TestAVMIIsAllowedAsItsVMStartedItWithWhatItNames(t *testing.T) {
+	t.Parallel()
+	m := vmitest.NewVM(vmi.RunAlways, vmitest.WithContainerDisk("root", "example/fedora:40"), vmitest.WithName("web"))
+	m.Name, m.UID, m.Generation = "web", "vm-uid", 1
+	m.Spec.Template.Spec.Domain.Memory = nil
+	m.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "gpu"}
+	first := gpus(2, "example.com/first")
+	first.SetGroupVersionKind(instancetype.VirtualMachineClusterInstancetypes.GroupVersionKind)
+	expanded, conflicts := instancetype.Expand(m, &first.Spec, nil, defaults.Profile{})
+	require.Empty(t, conflicts)
+	made := vm.Instance(expanded, defaults.Profile{}, nil)
+
+	pinned := m.DeepCopy()
+	pinned.Spec.Instancetype.RevisionName = "held"
+	held := map[string]any{vmi.StartRevision("vm-uid", 1): map[string]any{"spec": pinned.Spec}, "held": first}
+	c, err := client.New(fake.New(m).Config())
+	require.NoError(t, err)
+	for name, tt := range map[string]struct {
+		lookup func(context.Context) instancetype.Lookup
+		says   string
+	}{
+		"as it is":                        {knowing(first, nil), ""},
+		"as the VM first used it":         {knowing(gpus(4, "example.com/second"), held), ""},
+		"with another device than it has": {knowing(gpus(2, "example.com/second"), nil), "asks for a VMI with another spec.domain.devices.gpus"},
+		"of what does not exist":          {knowing(nil, nil), "asks for a VMI with another"},
+		"where nothing is known":          {nil, "asks for a VMI with another"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			raw, err := json.Marshal(made)
+			require.NoError(t, err)
+			answer := reviewed(t, admission.Owned{Owners: c, Lookup: tt.lookup}, admission.OwnedPath, &admissionv1.AdmissionRequest{
+				UID: "1", Operation: admissionv1.Create, Name: made.Name, Namespace: made.Namespace, Object: runtime.RawExtension{Raw: raw},
+				Kind: metav1.GroupVersionKind(vmi.VirtualMachineInstances.GroupVersionKind),
+			})
+			require.Equal(t, tt.says == "", answer.Allowed, "%v", answer.Result)
+			if tt.says != "" {
+				require.Contains(t, answer.Result.Message, tt.says)
+			}
+		})
+	}
+}
+
+func TestAVMIsJudgedByWhatItNames(t *testing.T) {
+	t.Parallel()
+	w := admission.Webhooks{Lookup: knowing(gpus(2, "example.com/first"), nil)}
+	judge := func(change func(*vmi.VirtualMachine)) *admissionv1.AdmissionResponse {
+		v := vmitest.NewVM(vmi.RunAlways)
+		v.Spec.Template.Spec.Domain.Memory = nil
+		v.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "gpu"}
+		change(v)
+		raw, err := json.Marshal(v)
+		require.NoError(t, err)
+		return reviewed(t, w, admission.DefaultsPath, &admissionv1.AdmissionRequest{
+			UID: "1", Operation: admissionv1.Create, Name: v.Name, Namespace: v.Namespace, Object: runtime.RawExtension{Raw: raw},
+			Kind: metav1.GroupVersionKind(vmi.VirtualMachines.GroupVersionKind),
+		})
+	}
+	require.True(t, judge(func(*vmi.VirtualMachine) {}).Allowed)
+	answer := judge(func(v *vmi.VirtualMachine) { v.Spec.Template.Spec.Domain.CPU = &vmi.CPU{Cores: 2} })
+	require.False(t, answer.Allowed)
+	require.Contains(t, answer.Result.Message, "spec.template.spec.domain.cpu.cores")
+	require.True(t, judge(func(v *vmi.VirtualMachine) { v.Spec.Instancetype.Name = "later" }).Allowed, "what is not there is not judged")
+}

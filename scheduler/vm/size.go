@@ -1,0 +1,217 @@
+package vm
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/instancetype"
+	"github.com/podvisor/podvisor/vmi/validate"
+)
+
+// Named are the references of the VM to its instance type and its preference. What a start
+// has used before its status says so counts as used.
+func (o Observed) Named() []instancetype.Reference {
+	all := instancetype.References(o.VM)
+	for i := range all {
+		r := &all[i]
+		if r.Status != nil && !o.another(*r) {
+			continue
+		}
+		r.Status = nil
+		if c := o.holding(*r); c != nil {
+			r.Status = r.Use(c.Name)
+		}
+	}
+	return all
+}
+
+// another says that the ControllerRevision in the status holds another object than the VM
+// names now, as one that the user named before does.
+func (o Observed) another(r instancetype.Reference) bool {
+	return slices.ContainsFunc(o.Sizes, func(c *appsv1.ControllerRevision) bool { return c.Name == r.Revision() && !r.Holds(c) })
+}
+
+// holding is the ControllerRevision of the VM that was made last of the object that the
+// reference names. Nil: none was.
+func (o Observed) holding(r instancetype.Reference) *appsv1.ControllerRevision {
+	d, _ := r.Definition()
+	var last *appsv1.ControllerRevision
+	for _, c := range o.Sizes {
+		fits := r.Name != "" && r.Holds(c) && c.Labels[instancetype.ObjectKindLabel] == d.Kind && metav1.IsControlledBy(c, o.VM)
+		if fits && (last == nil || last.CreationTimestamp.Before(&c.CreationTimestamp)) {
+			last = c
+		}
+	}
+	return last
+}
+
+// Sought are the references that the decision needs the objects of: all where a VMI may be
+// made, and otherwise those that the status does not have yet.
+func (o Observed) Sought() []instancetype.Reference {
+	var out []instancetype.Reference
+	starts := o.VM.DeletionTimestamp == nil && want(o, pending(o)) == start
+	for _, r := range o.Named() {
+		if starts || !r.Settled() {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// sized is what becomes of a VM by what it names.
+type sized struct {
+	// vm is the VM without references, as its template says what they stand for. Where
+	// no VMI may be made it is as it was.
+	vm *vmi.VirtualMachine
+	// spec is that of the VM with the revisions that hold what it names.
+	spec vmi.VirtualMachineSpec
+	// instancetype and preference are the references as the status has them.
+	instancetype, preference *vmi.InstancetypeStatusRef
+	// annotations are those of the VMI.
+	annotations map[string]string
+	// made are the revisions that are to be made.
+	made []scheduler.Action
+	// fault is why the VM cannot use what it names. Nil: it can.
+	fault *vmi.Finding
+}
+
+// size resolves what the VM names.
+func size(o Observed) sized {
+	s := sized{vm: o.VM, spec: *o.VM.Spec.DeepCopy(), instancetype: o.VM.Status.InstancetypeRef, preference: o.VM.Status.PreferenceRef, annotations: map[string]string{}}
+	found := map[instancetype.Part]instancetype.Found{}
+	for _, f := range o.Found {
+		found[f.Part] = f
+	}
+	for _, r := range o.Named() {
+		s.annotations[r.Annotation()] = r.Name
+		f, ok := found[r.Part]
+		switch {
+		case !ok:
+			s.use(r, r.Revision())
+		case f.Object == nil:
+			s.fault = missing(f)
+			return s
+		case f.Revision != "":
+			s.use(r, f.Revision)
+		default:
+			c, err := held(o.VM, f.Object)
+			if err != nil {
+				s.fault = &vmi.Finding{Reason: FailedCreate, Message: err.Error()}
+				return s
+			}
+			s.made = append(s.made, scheduler.CreateRevision{Revision: c})
+			s.use(r, c.Name)
+		}
+	}
+	if len(found) == 0 {
+		return s
+	}
+	t, p := instancetype.SpecsOf(o.Found)
+	expanded, conflicts := instancetype.Expand(o.VM, t, p, o.Profile)
+	if len(conflicts) > 0 {
+		return sized{
+			vm: o.VM, spec: o.VM.Spec, instancetype: o.VM.Status.InstancetypeRef, preference: o.VM.Status.PreferenceRef,
+			fault: &vmi.Finding{Reason: FailedCreate, Message: vmi.FaultText(validate.Error(conflicts))},
+		}
+	}
+	s.vm = expanded
+	return s
+}
+
+// use has a revision hold what the reference names, unless there is none.
+func (s *sized) use(r instancetype.Reference, revision string) {
+	if revision == "" {
+		return
+	}
+	switch r.Part {
+	case instancetype.Instancetype:
+		s.instancetype, s.spec.Instancetype.RevisionName = r.Use(revision), revision
+	case instancetype.Preference:
+		s.preference, s.spec.Preference.RevisionName = r.Use(revision), revision
+	}
+}
+
+// Pinned is the VM with the revisions of what it names that a start revision has. Nil: there is
+// no start revision, and the VM is as it was.
+func Pinned(v *vmi.VirtualMachine, r *appsv1.ControllerRevision) *vmi.VirtualMachine {
+	s, ok := startedFrom(r)
+	if !ok {
+		return v
+	}
+	v = v.DeepCopy()
+	if from, to := s.Instancetype, v.Spec.Instancetype; from != nil && to != nil {
+		to.RevisionName = from.RevisionName
+	}
+	if from, to := s.Preference, v.Spec.Preference; from != nil && to != nil {
+		to.RevisionName = from.RevisionName
+	}
+	return v
+}
+
+// missing is why there is nothing of what the VM names.
+func missing(f instancetype.Found) *vmi.Finding {
+	reason := FailedFindInstancetype
+	if f.Part == instancetype.Preference {
+		reason = FailedFindPreference
+	}
+	return &vmi.Finding{Reason: reason, Message: f.Missing}
+}
+
+// first puts the revisions that are made in front of a plan that does something.
+func (s sized) first(p scheduler.Plan) scheduler.Plan {
+	if len(p.Actions) > 0 {
+		p.Actions = append(s.made[:len(s.made):len(s.made)], p.Actions...)
+	}
+	return p
+}
+
+// held is the ControllerRevision that holds an instance type or a preference for the VM.
+func held(v *vmi.VirtualMachine, o vmi.Object) (*appsv1.ControllerRevision, error) {
+	d, err := definitionOf(o)
+	if err != nil {
+		return nil, err
+	}
+	c := o.DeepCopyObject().(vmi.Object)
+	c.SetLabels(nil)
+	c.SetAnnotations(nil)
+	c.SetFinalizers(nil)
+	c.SetOwnerReferences(nil)
+	c.SetManagedFields(nil)
+	c.GetObjectKind().SetGroupVersionKind(d.GroupVersionKind)
+	raw, err := sorted(c)
+	if err != nil {
+		return nil, fmt.Errorf("store %s %s for VirtualMachine %s/%s: %w", d.Kind, o.GetName(), v.Namespace, v.Name, err)
+	}
+	generation := strconv.FormatInt(o.GetGeneration(), 10)
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: v.Namespace,
+			Name:      fmt.Sprintf("%s-%s-%s-%s-%s", v.Name, o.GetName(), d.Version, o.GetUID(), generation),
+			Labels: map[string]string{
+				vmi.AppLabel:                    RevisionApp,
+				instancetype.ObjectNameLabel:    o.GetName(),
+				instancetype.ObjectKindLabel:    d.Kind,
+				instancetype.ObjectUIDLabel:     string(o.GetUID()),
+				instancetype.ObjectVersionLabel: d.Version, instancetype.ObjectGenerationLabel: generation,
+			},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(v, vmi.VirtualMachines.GroupVersionKind)},
+		},
+		Data: runtime.RawExtension{Raw: raw},
+	}, nil
+}
+
+func definitionOf(o vmi.Object) (vmi.Definition, error) {
+	for _, d := range instancetype.Definitions() {
+		if fmt.Sprintf("%T", d.New()) == fmt.Sprintf("%T", o) {
+			return d, nil
+		}
+	}
+	return vmi.Definition{}, fmt.Errorf("%T is neither an instance type nor a preference", o)
+}

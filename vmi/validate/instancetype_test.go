@@ -1,0 +1,70 @@
+package validate_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podvisor/podvisor/vmi/instancetype"
+	"github.com/podvisor/podvisor/vmi/validate"
+)
+
+func TestAnInstanceTypeIsJudged(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ spec, want string }{
+		"the least":                 {`{cpu: {guest: 1}, memory: {guest: 1Gi}}`, ""},
+		"no processor":              {`{cpu: {guest: 0}, memory: {guest: 1Gi}}`, ""},
+		"half of the memory":        {`{cpu: {guest: 1}, memory: {guest: 1Gi, overcommitPercent: 50}}`, ""},
+		"huge pages":                {`{cpu: {guest: 1}, memory: {guest: 1Gi, hugepages: {pageSize: 2Mi}}}`, ""},
+		"more than the memory":      {`{cpu: {guest: 1}, memory: {guest: 1Gi, overcommitPercent: 101}}`, "spec.memory.overcommitPercent"},
+		"less than nothing":         {`{cpu: {guest: 1}, memory: {guest: 1Gi, overcommitPercent: -1}}`, "spec.memory.overcommitPercent"},
+		"a part of huge pages":      {`{cpu: {guest: 1}, memory: {guest: 1Gi, overcommitPercent: 50, hugepages: {}}}`, "spec.memory.overcommitPercent"},
+		"an annotation of no name":  {`{cpu: {guest: 1}, memory: {guest: 1Gi}, annotations: {"a b": c}}`, "spec.annotations"},
+		"memory that none can have": {`{cpu: {guest: 1}, memory: {guest: 2Ei}}`, "spec.memory.guest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s instancetype.VirtualMachineInstancetypeSpec
+			require.NoError(t, yaml.UnmarshalStrict([]byte(tt.spec), &s))
+			requireOne(t, tt.want, validate.Instancetype(&s))
+		})
+	}
+}
+
+func TestAPreferenceIsJudged(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ spec, want string }{
+		"nothing":                             {`{}`, ""},
+		"a topology":                          {`{cpu: {preferredCPUTopology: spread}}`, ""},
+		"a topology by its older name":        {`{cpu: {preferredCPUTopology: preferSpread}}`, ""},
+		"another topology":                    {`{cpu: {preferredCPUTopology: dies}}`, "spec.cpu.preferredCPUTopology"},
+		"across what is not there":            {`{cpu: {preferredCPUTopology: preferSpread, spreadOptions: {across: Dies}}}`, "spec.cpu.spreadOptions.across"},
+		"that is not asked for elsewhere":     {`{cpu: {preferredCPUTopology: cores, spreadOptions: {across: Dies, ratio: 0}}}`, ""},
+		"two threads":                         {`{cpu: {preferredCPUTopology: spread, spreadOptions: {across: CoresThreads, ratio: 2}}}`, ""},
+		"three threads":                       {`{cpu: {preferredCPUTopology: spread, spreadOptions: {across: CoresThreads, ratio: 3}}}`, "spec.cpu.spreadOptions.ratio"},
+		"three threads by the older field":    {`{preferSpreadSocketToCoreRatio: 3, cpu: {preferredCPUTopology: spread, spreadOptions: {across: CoresThreads}}}`, "spec.cpu.spreadOptions.ratio"},
+		"nothing to divide by":                {`{cpu: {preferredCPUTopology: spread, spreadOptions: {ratio: 0}}}`, "spec.cpu.spreadOptions.ratio"},
+		"an annotation whose name is no name": {`{annotations: {"a b": c}}`, "spec.annotations"},
+		"a requirement that none can meet":    {`{requirements: {memory: {guest: 2Ei}}}`, "spec.requirements.memory.guest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s instancetype.VirtualMachinePreferenceSpec
+			require.NoError(t, yaml.UnmarshalStrict([]byte(tt.spec), &s))
+			requireOne(t, tt.want, validate.Preference(&s))
+		})
+	}
+}
+
+// requireOne requires one fault of the field, or none for an empty one.
+func requireOne(t *testing.T, want string, l field.ErrorList) {
+	t.Helper()
+	if want == "" {
+		require.Empty(t, l)
+		return
+	}
+	require.Len(t, l, 1)
+	require.Equal(t, want, l[0].Field)
+}
