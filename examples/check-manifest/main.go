@@ -8,6 +8,9 @@
 //
 //	file: kind/name: field: cause type: message
 //
+// A VM is judged with the instance type and the preference that it names, if they are in
+// one of the files.
+//
 // A fault that no single field can correct has no field. Then, on standard error,
 // one line for each field, value and kind that is right and not served yet, why,
 // and at last how many there are of both. Lines that begin with "note:" say which
@@ -76,8 +79,9 @@ func run(args []string, in io.Reader, out, notes io.Writer, now time.Time) int {
 	}
 	c.Defaults.Now = metav1.NewTime(now.UTC().Truncate(time.Second))
 	status := 0
-	for _, name := range flags.Args() {
-		if err := p.file(name, c); err != nil {
+	files := p.files(flags.Args())
+	for _, f := range files {
+		if err := p.file(f, c); err != nil {
 			fmt.Fprintln(notes, err)
 			status = 2
 		}
@@ -96,6 +100,8 @@ type printer struct {
 	// print says that objects are printed with defaults applied.
 	print   bool
 	printed bool
+	// sizes are the instance types and the preferences of all files.
+	sizes []vmi.Object
 	// found and unserved are the lines of faults and of what is not served.
 	found, unserved []string
 }
@@ -175,18 +181,40 @@ func (p *printer) configuration(file string) (*vmi.KubeVirt, error) {
 	return nil, errors.New(strings.Join(lines, "\n"))
 }
 
-// file prints what is found in a file. The error says that it cannot be read.
-func (p *printer) file(name string, c kinds.Cluster) error {
-	data, err := p.read(name)
-	if err != nil {
-		return err
+// file is a file that is checked, or why it cannot be read.
+type file struct {
+	name string
+	data []byte
+	err  error
+}
+
+// files reads all files, and keeps the instance types and the preferences in them.
+func (p *printer) files(names []string) []file {
+	var out []file
+	for _, n := range names {
+		f := file{name: n}
+		var sizes []vmi.Object
+		if f.data, f.err = p.read(n); f.err == nil {
+			if sizes, f.err = manifest.Sizes(f.data); f.err != nil {
+				f.err = fmt.Errorf("%s: %w", n, f.err)
+			}
+		}
+		out, p.sizes = append(out, f), append(p.sizes, sizes...)
 	}
-	all, err := manifest.Check(data, c)
+	return out
+}
+
+// file prints what is found in a file. The error says that it cannot be read.
+func (p *printer) file(f file, c kinds.Cluster) error {
+	if f.err != nil {
+		return f.err
+	}
+	all, err := manifest.Check(f.data, c, p.sizes...)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", f.name, err)
 	}
 	for _, o := range all {
-		p.object(name, o)
+		p.object(f.name, o)
 		if p.print && o.Complete != nil {
 			if err := p.yaml(o); err != nil {
 				return err

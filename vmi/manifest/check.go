@@ -15,6 +15,7 @@ import (
 	"github.com/podvisor/podvisor/internal/vmi/schema"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/instancetype"
 	"github.com/podvisor/podvisor/vmi/kinds"
 	"github.com/podvisor/podvisor/vmi/served"
 	"github.com/podvisor/podvisor/vmi/validate"
@@ -33,7 +34,8 @@ type Object struct {
 	// Notes say why the object is not checked.
 	Notes []string
 	// Complete is the object with defaults. It is nil if the object is not checked,
-	// or has a field that is not in its type.
+	// or has a field that is not in its type. The template of a VM has what its instance
+	// type and its preference say, if these are known, and the VM then names neither.
 	Complete vmi.Object
 }
 
@@ -52,15 +54,20 @@ type Fault struct {
 // creates it; the others have a note. UUIDs and serial numbers, which a cluster
 // derives from the object's UID or chooses, are derived from namespace and name.
 //
+// A VM is judged with the instance type and the preference that it names, if they are in the
+// manifest or among those given, as [Sizes] returns them of other manifests. Otherwise it
+// has a note.
+//
 // The error says that data cannot be split into documents.
-func Check(data []byte, c kinds.Cluster) ([]Object, error) {
+func Check(data []byte, c kinds.Cluster, sizes ...vmi.Object) ([]Object, error) {
 	docs, err := documents(data)
 	if err != nil {
 		return nil, err
 	}
+	known := lookup(append(sizesIn(docs), sizes...))
 	var out []Object
 	for _, d := range docs {
-		out = append(out, d.check(c)...)
+		out = append(out, d.check(c, known)...)
 	}
 	return out, nil
 }
@@ -115,11 +122,11 @@ func (f Fault) String() string {
 }
 
 // check checks one object, or all objects of a list.
-func (d document) check(c kinds.Cluster) []Object {
+func (d document) check(c kinds.Cluster, known instancetype.Lookup) []Object {
 	if d.list() {
 		var out []Object
 		for _, item := range d.items() {
-			out = append(out, item.check(c)...)
+			out = append(out, item.check(c, known)...)
 		}
 		return out
 	}
@@ -137,24 +144,25 @@ func (d document) check(c kinds.Cluster) []Object {
 	case d.apiVersion != k.GroupVersion().String():
 		o.Faults = []Fault{{"apiVersion", field.ErrorTypeNotSupported, d.apiVersion + " is not served: write " + k.GroupVersion().String()}}
 	default:
-		o.examine(d, k, c)
+		o.examine(d, k, c, known)
 	}
 	return []Object{o}
 }
 
 // examine checks an object of the kind.
-func (o *Object) examine(d document, k kinds.Kind, c kinds.Cluster) {
+func (o *Object) examine(d document, k kinds.Kind, c kinds.Cluster, known instancetype.Lookup) {
 	o.Unserved = unserved(d, k)
 	v := k.New()
 	decoded := decode(d, v)
 	o.Faults = slices.Concat(o.Faults, d.nameFaults(), decoded, metadataFaults(v))
 	c.Defaults.UUID = defaults.UUID(types.UID(d.namespace + "/" + d.name))
 	c.Defaults.Serial = string(defaults.UUID("serial of " + types.UID(d.namespace+"/"+d.name)))
+	o.name(v, d.namespace, known, &c)
 	done := k.Complete(v, c)
 	all := k.Faults(done, c)
 	all = slices.DeleteFunc(all, func(e *field.Error) bool { return slices.Contains(o.Faults, listed(field.ErrorList{e})[0]) })
 	all = append(all, validate.Schema(k.Kind, stored(d, k, v, done), all)...)
-	v = done
+	v = expanded(done, c)
 	for _, f := range listed(all) {
 		if !follows(f, decoded) {
 			o.Faults = append(o.Faults, f)

@@ -1,0 +1,72 @@
+package manifest_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/kinds"
+	"github.com/podvisor/podvisor/vmi/manifest"
+)
+
+const sizes = `
+apiVersion: instancetype.kubevirt.io/v1beta1
+kind: VirtualMachineInstancetype
+metadata: {name: small}
+spec: {cpu: {guest: 2}, memory: {guest: 1Gi}}
+---
+apiVersion: instancetype.kubevirt.io/v1beta1
+kind: VirtualMachineClusterPreference
+metadata: {name: linux}
+spec: {requirements: {cpu: {guest: 2}}, devices: {preferredDiskBus: virtio}}
+`
+
+func sized(instancetype, domain string) string {
+	return `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {name: web}
+spec:
+  runStrategy: Always
+  instancetype: {kind: VirtualMachineInstancetype, name: ` + instancetype + `}
+  preference: {name: linux}
+  template: {spec: {domain: ` + domain + `, volumes: [{name: root, containerDisk: {image: example/disk:1}}]}}
+`
+}
+
+func TestAVMIsCheckedWithWhatItNames(t *testing.T) {
+	t.Parallel()
+	last := func(data string, others ...vmi.Object) manifest.Object {
+		t.Helper()
+		all, err := manifest.Check([]byte(data), kinds.Cluster{}, others...)
+		require.NoError(t, err)
+		return all[len(all)-1]
+	}
+	o := last(sizes + "---" + sized("small", "{devices: {}}"))
+	require.Empty(t, o.Faults)
+	require.Empty(t, o.Notes)
+	v := o.Complete.(*vmi.VirtualMachine)
+	require.Nil(t, v.Spec.Instancetype)
+	require.Nil(t, v.Spec.Preference)
+	require.Equal(t, uint32(2), v.Spec.Template.Spec.Domain.CPU.Sockets)
+	require.Equal(t, vmi.DiskBusVirtio, v.Spec.Template.Spec.Domain.Devices.Disks[0].Disk.Bus)
+	require.Equal(t, "1Gi", o.Instance(kinds.Cluster{}).Spec.Domain.Memory.Guest.String())
+
+	o = last(sizes + "---" + sized("small", "{devices: {}, memory: {guest: 1Gi}}"))
+	require.Len(t, o.Faults, 1)
+	require.Equal(t, "spec.template.spec.domain.memory.guest", o.Faults[0].Field)
+	require.NotNil(t, o.Complete.(*vmi.VirtualMachine).Spec.Instancetype)
+
+	other, err := manifest.Sizes([]byte(sizes))
+	require.NoError(t, err)
+	require.Len(t, other, 2)
+	require.NotNil(t, last(sized("small", "{devices: {}}"), other...).Complete.(*vmi.VirtualMachine).Spec.Template.Spec.Domain.CPU)
+
+	o = last(sized("small", "{devices: {}}"))
+	require.Empty(t, o.Faults)
+	require.Equal(t, []string{
+		"judged without what spec.instancetype names, which is in none of the files",
+		"judged without what spec.preference names, which is in none of the files",
+	}, o.Notes)
+}
