@@ -107,6 +107,10 @@ func (h *holder) special(at string, s node, t reflect.Type) bool {
 	case reflect.TypeFor[intstr.IntOrString]():
 		require.Equal(h.t, true, s["x-kubernetes-int-or-string"], at)
 		require.Equal(h.t, intervals[reflect.Int32], intervalOf(s), at)
+	case reflect.TypeFor[metav1.Duration]():
+		require.Equal(h.t, "string", s["type"], at)
+		require.Equal(h.t, `^([0-9]{1,6}(\.[0-9]+)?(ms|s|m|h))+$`, s["pattern"], at)
+		require.EqualValues(h.t, 16, s["maxLength"], "%s: more hours overflow", at)
 	case reflect.TypeFor[metav1.Time]():
 		require.Equal(h.t, "string date-time", describe(s), at)
 		require.Equal(h.t, dateTime, s["pattern"], at)
