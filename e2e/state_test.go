@@ -70,7 +70,8 @@ func (s space) key(v *vmi.VirtualMachineInstance) string {
 	return found[1]
 }
 
-// awaitOneState waits until the VM has one claim for its state, and returns it.
+// awaitOneState waits until the VM has one claim for its state that stays, and returns it. One that
+// is deleted goes with the pod that the guest has left.
 func (s space) awaitOneState(name string) (found corev1.PersistentVolumeClaim) {
 	s.t.Helper()
 	eventually(s.t, long, func() error {
@@ -80,7 +81,10 @@ func (s space) awaitOneState(name string) (found corev1.PersistentVolumeClaim) {
 		}
 		var names []string
 		for _, c := range all.Items {
-			names = append(names, fmt.Sprint(c.Name, c.Labels, c.DeletionTimestamp))
+			if c.DeletionTimestamp != nil {
+				continue
+			}
+			names = append(names, fmt.Sprint(c.Name, c.Labels))
 			found = c
 		}
 		if len(names) != 1 || found.Labels[vmi.StateLabel] != name || found.Labels[vmi.MigrationNameLabel] != "" {
