@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -42,7 +41,7 @@ func TestAfterAnUpgradeAVMIIsMovedOrItsPodIsEvicted(t *testing.T) {
 	})
 	eventually(t, func() error {
 		if p := s.pod(evicted); p.DeletionTimestamp == nil {
-			return errors.New("the pod is not evicted")
+			return fmt.Errorf("the pod is not evicted: %v", s.events(evicted))
 		}
 		return nil
 	})
