@@ -39,7 +39,6 @@ type launched struct {
 
 // departure is a migration at its source.
 type departure struct {
-	prepared  bool // its connection to the daemon lasts
 	performed bool // it was asked for
 	over      bool // and has ended
 	failed    *vmi.Finding
@@ -150,14 +149,10 @@ func refused(reason string) error { return transport.Refusal(reason, "it is refu
 
 // begin is a migration-begin.
 func (p *launched) begin() error {
-	if p.from != nil {
-		if p.from.why != nil {
-			return nil // as it was answered before
-		}
-		return nil
-	}
 	switch {
-	case p.domain != launcher.Running && p.domain != launcher.Paused, p.domain == launcher.Paused:
+	case p.from != nil:
+		return nil // as it was answered before
+	case p.domain != launcher.Running:
 		return refused(protocol.ReasonUnavailable)
 	case !p.desired.StopBy.IsZero():
 		return refused("Stopping")
@@ -165,7 +160,7 @@ func (p *launched) begin() error {
 		p.at(protocol.MigrationStays, &vmi.Finding{Reason: protocol.ReasonMigrationFailed})
 		return errors.New("libvirt fails")
 	}
-	p.from = &departure{prepared: true}
+	p.from = &departure{}
 	p.at(protocol.MigrationBegins, nil)
 	return nil
 }
