@@ -184,5 +184,5 @@ func (u *user) evict(ctx context.Context, name string) error {
 
 // ofMigrations says that the step is one that migrations alone have.
 func ofMigrations(s Step) bool {
-	return slices.ContainsFunc([]string{"virtualmachineinstancemigrations", "serviceaccounts/token", "get nodes", "migrationpolicies", "pods/eviction"}, s.names)
+	return slices.ContainsFunc([]string{"virtualmachineinstancemigrations", "serviceaccounts/token", "get nodes", "migrationpolicies"}, s.names)
 }
