@@ -86,8 +86,11 @@ func (v Verb) Refused(i *vmi.VirtualMachineInstance, err error) error {
 	}
 	switch r.Reason {
 	case vmi.RefusedBusy:
-		if what == screen {
+		switch {
+		case what == screen:
 			return conflict(OfVMI, i.Name, "Active VNC connection. Request denied.: end the other client, or connect without preserveSession")
+		case v.Method == Put: // what else is done with the guest is in the way, and no client
+			return conflict(OfVMI, i.Name, "%s", r.Message)
 		}
 		return conflict(OfVMI, i.Name, "another client has its %s: %s; end the other client, or try again", what, r.Message)
 	case vmi.RefusedNoAgent:

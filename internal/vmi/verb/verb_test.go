@@ -122,6 +122,21 @@ func runs() *vmi.VirtualMachineInstance {
 }
 
 // The refusals that no client of package vmi/client can cause; package contract has the others.
+func TestWhatIsInTheWayOfAVerbIsNamed(t *testing.T) {
+	busy := &vmi.Refusal{Finding: vmi.Finding{Reason: vmi.RefusedBusy, Message: "reset: the guest moves to another node: try again in a moment"}}
+	for subresource, words := range map[string]string{
+		"reset":   `"": reset: the guest moves to another node: try again in a moment`,
+		"console": "another client has its console",
+		"vnc":     "Active VNC connection",
+	} {
+		v, ok := verb.Find(verb.VMIs, subresource)
+		require.True(t, ok)
+		err := v.Refused(&vmi.VirtualMachineInstance{}, busy)
+		require.ErrorContains(t, err, words)
+		require.True(t, apierrors.IsConflict(err))
+	}
+}
+
 func TestWhatNoClientAsksIsRefused(t *testing.T) {
 	drained := verb.Observed{VMI: runs(), Drain: "drain", Taints: []corev1.Taint{{Key: "drain", Effect: corev1.TaintEffectNoSchedule}}}
 	for name, tt := range map[string]struct {
