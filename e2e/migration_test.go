@@ -435,9 +435,9 @@ func TestAGuestThatMemoryCannotBeSentOfInTimeStaysAndIsLive(t *testing.T) {
 	})
 	v := guest("busy", keepsJournal+"while :; do dd if=/dev/urandom of=/tmp/busy bs=1M count=4 conv=notrunc 2>/dev/null; sleep 1; done &\n", vmitest.WithEmptyDisk("journal", "16Mi"), vmitest.WithGracePeriod(3))
 	onJournal(v)
-	// It answers for the guest that it waits for, or it were over before the migration.
+	// The target answers the probe while it waits, or it ends before two minutes are over.
 	v.Spec.LivenessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}},
-		PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 10, InitialDelaySeconds: 10}
+		PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 10, InitialDelaySeconds: 60}
 	s.create(v)
 	v = s.awaitSteady("busy")
 	before := visitor.state("http://busy")
