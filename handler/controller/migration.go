@@ -375,8 +375,8 @@ func (c *Controller) abort(ctx context.Context, of protocol.Target, options json
 		return nil, err
 	}
 	_, s := c.handled(of)
-	if s == nil {
-		return nil, ErrNotHere
+	if s == nil { // a handler that was just started does not know whether everything was sent
+		return nil, transport.Refusal(protocol.ReasonUnavailable, "virt-handler has no session with the launcher yet")
 	}
 	if r := c.migrations.of(s.podUID); r != nil && r.uid == m.UID {
 		r.cease(vmi.Finding{Message: "Live migration has been aborted"})

@@ -227,9 +227,8 @@ func (n *node) begin(start protocol.MigrationStart, certificate int) error {
 
 // abort is a migration-abort.
 func (n *node) abort() error {
-	s := n.sessions[sourcePod]
-	if n.instance() == nil || s == nil {
-		return refused(protocol.ReasonNotFound)
+	if n.instance() == nil || n.sessions[sourcePod] == nil {
+		return refused(protocol.ReasonUnavailable)
 	}
 	if n.runner != nil {
 		n.runner.cease(vmi.Finding{Message: "Live migration has been aborted"})

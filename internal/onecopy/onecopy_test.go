@@ -363,9 +363,10 @@ func TestAGuestWhoseSourceDiesAfterItWasSentRunsAtTheTarget(t *testing.T) {
 func FuzzWalk(f *testing.F) {
 	f.Add([]byte{})
 	// Walks that have found something.
-	f.Add(random(1, 1184)) // a guest that was sent stood still when its target was deleted by force
-	f.Add(random(2, 52))   // the guest was to run in a pod that was to end
-	f.Add(random(3, 3784)) // it was sent though the abort was reported as done
+	f.Add(random(1, 1184))  // a guest that was sent stood still when its target was deleted by force
+	f.Add(random(2, 52))    // the guest was to run in a pod that was to end
+	f.Add(random(3, 3784))  // it was sent though the abort was reported as done
+	f.Add(random(11, 5428)) // it was sent, and a handler that was just started knew nothing of that
 	f.Fuzz(func(t *testing.T, draws []byte) {
 		w, err := walk(draws[:min(len(draws), 400)])
 		require.NoError(t, err, w.text())
