@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/podvisor/podvisor/handler/stream"
 	"github.com/podvisor/podvisor/internal/transport"
@@ -128,10 +129,16 @@ func (n *nodes) leave(ctx context.Context, v *vmi.VirtualMachineInstance) error 
 	if p == nil || p.Status.Phase != corev1.PodRunning {
 		return nil
 	}
-	p = p.DeepCopy()
-	ended(p, protocol.End{Reason: protocol.MovedAway, Message: "the guest runs in another pod"})
-	_, err := world.kube.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{})
-	return err
+	pods := world.kube.CoreV1().Pods(p.Namespace)
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { // no event of the VMI follows
+		now, err := pods.Get(ctx, p.Name, metav1.GetOptions{})
+		if err != nil || now.UID != p.UID {
+			return err
+		}
+		ended(now, protocol.End{Reason: protocol.MovedAway, Message: "the guest runs in another pod"})
+		_, err = pods.UpdateStatus(ctx, now, metav1.UpdateOptions{})
+		return err
+	})
 }
 
 // moved says that the guest of the VMI has moved, and does not move again.
