@@ -114,11 +114,13 @@ func (s *Supervisor) arriving(o protocol.MigrationPrepare) (*arrival, error) {
 		step, err := s.receive(ctx, a, desired, o)
 		s.config.Logger.Info("prepare for the guest", "uid", a.uid, "seconds", time.Since(began).Seconds(), "err", err)
 		if err != nil {
+			why := migrationFinding(err) // every further question has this answer
 			s.moves.mu.Lock()
 			defer s.moves.mu.Unlock()
-			s.discard(a, migrationFinding(err))
+			s.discard(a, why)
+			return step, &vmi.Refusal{Finding: *why}
 		}
-		return step, err
+		return step, nil
 	})
 	return a, nil
 }
