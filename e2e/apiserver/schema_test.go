@@ -85,8 +85,6 @@ func TestAFieldThatIsNotServedIsRefusedWhateverTheClient(t *testing.T) {
 	for name, tt := range map[string]struct{ manifest, want string }{
 		"an instance type of a volume": {"kind: VirtualMachine\nspec: {runStrategy: Always, instancetype: {inferFromVolume: root}, template: {spec: {domain: {devices: {}}}}}",
 			"spec.instancetype.inferFromVolume: Forbidden: not served yet: no name is taken from a volume: name the object"},
-		"a preference": {"kind: VirtualMachine\nspec: {runStrategy: Always, preference: {name: fedora}, template: {spec: {domain: {memory: {guest: 64Mi}, devices: {}}}}}",
-			"spec.preference: Forbidden: not served yet: there are no preferences"},
 		"a claim that is plugged": {"kind: VirtualMachineInstance\nspec: {domain: {memory: {guest: 64Mi}, devices: {disks: [{name: a, disk: {bus: virtio}}]}}, volumes: [{name: a, persistentVolumeClaim: {claimName: a, hotpluggable: true}}]}",
 			"spec.volumes[0].persistentVolumeClaim.hotpluggable: Forbidden: not served yet: nothing can be added to a running VMI yet"},
 	} {

@@ -101,8 +101,7 @@ func sized(v *vmi.VirtualMachine, made *vmi.VirtualMachineInstance, p decided) (
 	if err != nil {
 		return v, err
 	}
-	t, preference := instancetype.SpecsOf(found)
-	out, conflicts := instancetype.Expand(v, t, preference, p.Profile)
+	out, conflicts := vm.Expanded(v, found, p.Profile)
 	return out, validate.Error(conflicts)
 }
 

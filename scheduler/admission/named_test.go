@@ -74,7 +74,8 @@ func TestAVMIIsAllowedAsItsVMStartedItWithWhatItNames(t *testing.T) {
 	m.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "gpu"}
 	first := gpus(2, "example.com/first")
 	first.SetGroupVersionKind(instancetype.VirtualMachineClusterInstancetypes.GroupVersionKind)
-	expanded, conflicts := instancetype.Expand(m, &first.Spec, nil, defaults.Profile{})
+	names := instancetype.References(m)
+	expanded, conflicts := vm.Expanded(m, []instancetype.Found{{Reference: names[0], Object: first}}, defaults.Profile{})
 	require.Empty(t, conflicts)
 	made := vm.Instance(expanded, defaults.Profile{}, nil)
 

@@ -3,7 +3,6 @@ package vm
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -81,7 +80,6 @@ func begin(o Observed, n next) scheduler.Plan {
 		}
 	}
 	v := Instance(n.sized.vm, o.Profile, o.Bindings)
-	maps.Copy(v.Annotations, n.sized.annotations)
 	if r.Revision != o.VM.Generation {
 		v.Annotations[vmi.StartRevisionAnnotation] = strconv.FormatInt(r.Revision, 10)
 	}

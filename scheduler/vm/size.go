@@ -8,9 +8,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/instancetype"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
@@ -74,8 +76,6 @@ type sized struct {
 	spec vmi.VirtualMachineSpec
 	// instancetype and preference are the references as the status has them.
 	instancetype, preference *vmi.InstancetypeStatusRef
-	// annotations are those of the VMI.
-	annotations map[string]string
 	// made are the revisions that are to be made.
 	made []scheduler.Action
 	// fault is why the VM cannot use what it names. Nil: it can.
@@ -84,13 +84,12 @@ type sized struct {
 
 // size resolves what the VM names.
 func size(o Observed) sized {
-	s := sized{vm: o.VM, spec: *o.VM.Spec.DeepCopy(), instancetype: o.VM.Status.InstancetypeRef, preference: o.VM.Status.PreferenceRef, annotations: map[string]string{}}
+	s := sized{vm: o.VM, spec: *o.VM.Spec.DeepCopy(), instancetype: o.VM.Status.InstancetypeRef, preference: o.VM.Status.PreferenceRef}
 	found := map[instancetype.Part]instancetype.Found{}
 	for _, f := range o.Found {
 		found[f.Part] = f
 	}
 	for _, r := range o.Named() {
-		s.annotations[r.Annotation()] = r.Name
 		f, ok := found[r.Part]
 		switch {
 		case !ok:
@@ -113,8 +112,7 @@ func size(o Observed) sized {
 	if len(found) == 0 {
 		return s
 	}
-	t, p := instancetype.SpecsOf(o.Found)
-	expanded, conflicts := instancetype.Expand(o.VM, t, p, o.Profile)
+	expanded, conflicts := Expanded(o.VM, o.Found, o.Profile)
 	if len(conflicts) > 0 {
 		return sized{
 			vm: o.VM, spec: o.VM.Spec, instancetype: o.VM.Status.InstancetypeRef, preference: o.VM.Status.PreferenceRef,
@@ -123,6 +121,21 @@ func size(o Observed) sized {
 	}
 	s.vm = expanded
 	return s
+}
+
+// Expanded is the VM as instancetype.Expand makes it of what was found. The annotations of its
+// template, which VMIs get, say what the VM names.
+func Expanded(v *vmi.VirtualMachine, found []instancetype.Found, by defaults.Profile) (*vmi.VirtualMachine, field.ErrorList) {
+	t, p := instancetype.SpecsOf(found)
+	out, conflicts := instancetype.Expand(v, t, p, by)
+	if len(conflicts) > 0 || out.Spec.Template == nil {
+		return out, conflicts
+	}
+	m := &out.Spec.Template.ObjectMeta
+	for _, r := range instancetype.References(v) {
+		metav1.SetMetaDataAnnotation(m, r.Annotation(), r.Name)
+	}
+	return out, nil
 }
 
 // use has a revision hold what the reference names, unless there is none.
