@@ -18,6 +18,8 @@ import (
 // beside no other one there. hack/test runs them at a cluster of their own, beside the
 // others.
 var alone = []string{
+	"TestADrainMovesEveryVMIAndEnds",
+	"TestAVMIWithAnOutdatedLauncherIsMoved",
 	"TestAGuestDoesNotNoticeThatTheControllerIsKilled",
 	"TestAGuestDoesNotNoticeThatTheHandlerIsKilledAndReplaced",
 	"TestAGuestRunsOnWithoutItsRuntimeAndEndsWithItsNode",

@@ -338,6 +338,15 @@ func (s space) pod(v *vmi.VirtualMachineInstance) corev1.Pod {
 	return pods[0]
 }
 
+// podNow is the pod that the VMI's guest runs in, which may have left another one.
+func (s space) podNow(v *vmi.VirtualMachineInstance) corev1.Pod {
+	s.t.Helper()
+	if pods := s.pods(v); len(pods) == 1 {
+		return pods[0]
+	}
+	return s.podOf(s.get(v.Name))
+}
+
 // console is what the guest has written to its serial console so far.
 func (s space) console(v *vmi.VirtualMachineInstance) string {
 	s.t.Helper()
@@ -350,7 +359,7 @@ func (s space) console(v *vmi.VirtualMachineInstance) string {
 // takes more of a processor than most of what a test waits for.
 func (s space) readConsole(v *vmi.VirtualMachineInstance) (string, error) {
 	s.t.Helper()
-	log := world.kube.CoreV1().Pods(s.name).GetLogs(s.pod(v).Name, &corev1.PodLogOptions{Container: vmi.ComputeContainer})
+	log := world.kube.CoreV1().Pods(s.name).GetLogs(s.podNow(v).Name, &corev1.PodLogOptions{Container: vmi.ComputeContainer})
 	text, err := log.DoRaw(s.t.Context())
 	return string(text), err
 }

@@ -390,12 +390,10 @@ func TestTheStreamsOfAGuestSayWhereItHasMovedTo(t *testing.T) {
 	_, err := world.kubectl.RunInput(t.Context(), strings.NewReader(noWayOut), "-n", s.name, "apply", "-f", "-")
 	require.NoError(t, err)
 	from := s.get("once").Status.NodeName
-	port, err := u.vmis.PortForward("once")(t.Context(), "tcp", ":80")
-	require.NoError(t, err)
 	console := u.console("once")
 	console.shows("root@once", "\r")
 	console.types("cd /tmp\r")
-	streams := map[string]*terminal{"console": console, "screen": u.watch(u.screen("once", client.VNCOptions{})), "port": u.watch(port)}
+	streams := map[string]*terminal{"console": console, "screen": u.watch(u.screen("once", client.VNCOptions{}))}
 
 	m := s.migrate("once")
 	_, err = world.vmis.VirtualMachineInstanceMigrations(s.name).Create(t.Context(), &vmi.VirtualMachineInstanceMigration{

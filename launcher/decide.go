@@ -178,12 +178,12 @@ func running(d Desired, a Actual) Plan {
 // paused is the plan for a guest that is paused and shall not stop.
 func paused(d Desired, a Actual) Plan {
 	switch {
+	case d.Call == protocol.CallPause: // libvirt calls any pause one of the migration that is under way
+		return pausedBy(protocol.Pause{Cause: protocol.PausedByUser})
 	case a.sends() && a.Pause.Cause == protocol.PausedByMigration && a.Moving.Mode != vmi.MigrationPaused:
 		return plan(protocol.Running) // for the last of it, and on
-	case a.sends() && d.Call != protocol.CallPause:
+	case a.sends():
 		return pausedBy(a.Pause)
-	case d.Call == protocol.CallPause:
-		return pausedBy(protocol.Pause{Cause: protocol.PausedByUser})
 	case a.Turning:
 		return pausedBy(a.Pause)
 	case d.Call == protocol.CallUnpause:

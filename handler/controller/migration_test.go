@@ -227,7 +227,7 @@ func TestATargetOfWhichNothingIsLeftIsNotAccepted(t *testing.T) {
 			m := newMoves(t, 4<<20, 1)
 			require.NoError(t, m.accept())
 			m.target.stop()
-			m.world.config.Exists = func(string) (bool, error) { return tt.isLeft, nil }
+			m.config.Exists = func(string) (bool, error) { return tt.isLeft, nil }
 			m.guest.mu.Lock()
 			m.publish(m.guest.target, 2, protocol.Ended, tt.stage, nil)
 			m.guest.mu.Unlock()
