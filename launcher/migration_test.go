@@ -30,6 +30,7 @@ func TestWhatIsDesiredOfAGuestThatMoves(t *testing.T) {
 		{"a stop of a guest that stays paused by its user while it is sent", stop, Actual{Domain: Paused, Pause: byUser, Moving: sends}, waits(plan(protocol.Stopping, AbortMigration{}), 9*time.Second)},
 		{"a guest that is sent when its grace period is over", over, Actual{Domain: Running, Moving: sends}, waits(plan(protocol.Stopping, Destroy{}), askAgain)},
 		{"a pause while it is sent", call(protocol.CallPause), Actual{Domain: Running, Moving: sends}, plan(protocol.Running, Suspend{})},
+		{"it is paused by its user while it is sent", call(protocol.CallPause), Actual{Domain: Paused, Pause: byMigration, Moving: sends}, pausedBy(byUser)},
 		{"it stands still for the last of it", run, Actual{Domain: Paused, Pause: byMigration, Moving: sends}, plan(protocol.Running)},
 		{"it is paused to help the migration", run, Actual{Domain: Paused, Pause: byMigration, Moving: helped}, pausedBy(byMigration)},
 		{"an I/O error while it is sent", run, Actual{Domain: Paused, Pause: ioError, PausedAt: ago(time.Hour), Moving: sends}, pausedBy(ioError)},

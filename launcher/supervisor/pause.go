@@ -171,8 +171,11 @@ func (s *Supervisor) read(ctx context.Context, c *libvirt.Connection, events int
 // pauses notes that the guest is paused. Before the start is over the place of the
 // domain in its life stays.
 func (f *facts) pauses(pause protocol.Pause, now time.Time) {
-	if f.helped && f.call != protocol.CallPause && pause.Cause == protocol.PausedByUser {
+	switch {
+	case f.helped && f.call != protocol.CallPause && pause.Cause == protocol.PausedByUser:
 		pause.Cause = protocol.PausedByMigration // libvirt takes the launcher for a user
+	case f.call == protocol.CallPause && pause.Cause == protocol.PausedByMigration:
+		pause.Cause = protocol.PausedByUser // libvirt takes the user for the migration that is under way
 	}
 	if f.domain == launcher.Paused && f.pause == pause {
 		return
