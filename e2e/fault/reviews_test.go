@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -89,39 +88,14 @@ func (r *reviews) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	if err := json.Unmarshal(body, &a); err != nil || a.Request == nil {
 		drop()
 	}
-	for first := true; ; first = false {
-		r.mu.Lock()
-		p, ok := r.to[a.Request.Namespace]
-		r.mu.Unlock()
-		if ok && first {
-			ok = p.proxy.Review(a.Request.Resource.Resource)
-		} else if ok {
-			ok = !p.proxy.lasts(Webhook)
-		}
-		switch {
-		case ok && p.answer(w, q, body):
-			return
-		case a.Request.SubResource != "eviction" || q.Context().Err() != nil:
-			drop()
-		}
-		// Without an answer an eviction is allowed. An installation has two replicas, of which one
-		// answers; here there is one, and the review waits for it.
-		time.Sleep(50 * time.Millisecond)
+	r.mu.Lock()
+	p, ok := r.to[a.Request.Namespace]
+	r.mu.Unlock()
+	if !ok || !p.proxy.Review(a.Request.Resource.Resource) {
+		drop()
 	}
-}
-
-// answer passes a review on, and says whether it was answered.
-func (p place) answer(w http.ResponseWriter, q *http.Request, body []byte) (ok bool) {
-	defer func() {
-		if why := recover(); why != nil && why != http.ErrAbortHandler {
-			panic(why)
-		} else if why != nil {
-			ok = false
-		}
-	}()
 	q.Body = io.NopCloser(bytes.NewReader(body))
 	p.next.ServeHTTP(w, q)
-	return true
 }
 
 // answerReviews serves the webhooks of all namespaces where the API server looks for virt-controller.
