@@ -143,7 +143,10 @@ func (c *Connection) MigrateConfirm(ctx context.Context, name string, m Migratio
 	})
 }
 
-// AbortJob aborts what the domain of this name is busy with, such as its migration.
+// AbortJob aborts what the domain of this name is busy with, such as its migration. It is to
+// be repeated until that is over: libvirt 11.3 can miss the end of the copy of one of several
+// disks (qemuMigrationSrcNBDCopyCancelled drops its lock while it ends another), and looks
+// again only when something happens, such as the next AbortJob.
 func (c *Connection) AbortJob(ctx context.Context, name string) error {
 	return c.with(ctx, "abort the job of", name, func(d golibvirt.Domain) error { return c.rpc.DomainAbortJob(d) })
 }

@@ -1,6 +1,8 @@
 package libvirt_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -82,8 +84,32 @@ func (g moving) perform(cookie []byte) (wait func() ([]byte, error)) {
 	var done sync.WaitGroup
 	var next []byte
 	var err error
-	done.Go(func() { next, err = own.MigratePerform(g.Context(), name, g.m, cookie) })
+	ctx, cancel := context.WithTimeoutCause(g.Context(), 5*time.Minute, errors.New("it takes more than five minutes"))
+	done.Go(func() {
+		defer cancel()
+		if next, err = own.MigratePerform(ctx, name, g.m, cookie); err != nil && ctx.Err() != nil {
+			job, jobErr := g.Job(g.Context(), name)
+			err = fmt.Errorf("%w: its job is %+v, %v", err, job, jobErr)
+		}
+	})
 	return func() ([]byte, error) { done.Wait(); return next, err }
+}
+
+// abort aborts the migration until it is over, and returns its error.
+func (g moving) abort(over func() ([]byte, error)) error {
+	g.Helper()
+	require.NoError(g, g.AbortJob(g.Context(), name))
+	var err error
+	ended := make(chan struct{})
+	go func() { defer close(ended); _, err = over() }()
+	for {
+		select {
+		case <-ended:
+			return err
+		case <-time.After(5 * time.Second):
+			g.Log("abort again:", g.AbortJob(g.Context(), name))
+		}
+	}
 }
 
 // finish lets the guest run at the destination, where it must not have booted.
@@ -120,9 +146,7 @@ func TestAMigrationIsLimitedAbortedAndRepeatedByMoreConnections(t *testing.T) {
 		require.Less(t, job.ProcessedBytes, int64(size), "it is limited")
 		return err
 	})
-	require.NoError(t, g.AbortJob(t.Context(), name))
-	_, err = over()
-	require.ErrorContains(t, err, "migrate domain default_vm: ")
+	require.ErrorContains(t, g.abort(over), "migrate domain default_vm: operation aborted")
 	_, err = to.MigrateFinish(t.Context(), name, g.m, nil, libvirt.NotMoved)
 	require.ErrorContains(t, err, "finish the migration of domain default_vm: ")
 	require.ErrorContains(t, g.MigrateConfirm(t.Context(), name, g.m, nil, libvirt.NotMoved), "is not being migrated")
