@@ -89,10 +89,11 @@ func (n traces) kill(text string) {
 }
 
 // awaitNone waits until nothing of the VMI is left on the node: no process,
-// no file and, with the network namespace, no tap.
+// no file and, with the network namespace, no tap. A sandbox whose end failed once is ended by
+// the kubelet's garbage collection, which comes each minute.
 func (n traces) awaitNone() {
 	n.t.Helper()
-	eventually(n.t, soon, func() error {
+	eventually(n.t, long, func() error {
 		if p := n.processes(); len(p) != 0 {
 			return fmt.Errorf("processes are left: %q", p)
 		}
