@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -395,6 +396,21 @@ func (s space) awaitConsole(v *vmi.VirtualMachineInstance, text string) string {
 		return err
 	})
 	return console
+}
+
+// awaitMatches waits until the guest has written what matches, and returns each match with its
+// groups. A line may be there in part.
+func (s space) awaitMatches(v *vmi.VirtualMachineInstance, pattern *regexp.Regexp) [][]string {
+	s.t.Helper()
+	var matches [][]string
+	eventually(s.t, long, func() error {
+		console, err := s.readConsole(v)
+		if matches = pattern.FindAllStringSubmatch(console, -1); err == nil && len(matches) == 0 {
+			err = fmt.Errorf("the guest of %s did not write %s yet", v.Name, pattern)
+		}
+		return err
+	})
+	return matches
 }
 
 // awaitEvent waits until the VMI has an event with the reason.

@@ -52,12 +52,11 @@ func (s space) stateful(name, script string) {
 func (s space) counters(v *vmi.VirtualMachineInstance) []int64 {
 	s.t.Helper()
 	var out []int64
-	for _, m := range counted.FindAllStringSubmatch(s.awaitConsole(v, "the TPM counts "), -1) {
+	for _, m := range s.awaitMatches(v, counted) {
 		n, err := strconv.ParseInt(m[1], 16, 64)
 		require.NoError(s.t, err)
 		out = append(out, n)
 	}
-	require.NotEmpty(s.t, out)
 	require.True(s.t, slices.IsSorted(out), "%v", out)
 	return out
 }
@@ -65,9 +64,7 @@ func (s space) counters(v *vmi.VirtualMachineInstance) []int64 {
 // key is the digest of the endorsement key that the guest found when it was started.
 func (s space) key(v *vmi.VirtualMachineInstance) string {
 	s.t.Helper()
-	found := keyed.FindStringSubmatch(s.awaitConsole(v, "TPM answered"))
-	require.NotEmpty(s.t, found)
-	return found[1]
+	return s.awaitMatches(v, keyed)[0][1]
 }
 
 // awaitOneState waits until the VM has one claim for its state that stays, and returns it. One that
