@@ -46,7 +46,7 @@ type MigrationState struct {
 	MigrationConfiguration *MigrationConfiguration `json:"migrationConfiguration,omitempty"`
 	// MigrationNetworkType is pod, or migration if there is a network for it.
 	// +optional
-	// +podvisor:unserved=all migrations go over the network of the nodes
+	// +podvisor:unserved=migrationConfiguration.network says it
 	MigrationNetworkType MigrationNetworkType `json:"migrationNetworkType,omitempty"`
 
 	// SourceNode is the node that the VMI leaves.
@@ -207,10 +207,9 @@ type MigrationConfiguration struct {
 	// +optional
 	// +podvisor:unserved=the memory of a guest goes between nodes only by TLS
 	DisableTLS *bool `json:"disableTLS,omitempty"`
-	// Network is the NetworkAttachmentDefinition that migrations use. Default:
-	// the pod network.
+	// Network is the NetworkAttachmentDefinition that migrations use, as NAME or
+	// NAMESPACE/NAME. Handlers have it as interface migration0. Default: the pod network.
 	// +optional
-	// +podvisor:unserved=all migrations go over the network of the nodes
 	Network *string `json:"network,omitempty"`
 	// MatchSELinuxLevelOnMigration gives the second pod the SELinux level of the
 	// first, which shared volumes need. Default: true.

@@ -13,8 +13,8 @@ import (
 // handlers reach the handlers of nodes for migrations.
 type handlers struct{ dialer *stream.Dialer }
 
-func (h handlers) Handler(ctx context.Context, node string) (certificate, address string, err error) {
-	p, err := h.dialer.Handler(ctx, node)
+func (h handlers) Handler(ctx context.Context, node, network string) (certificate, address string, err error) {
+	p, err := h.dialer.Handler(ctx, node, network)
 	return p.Certificate, p.Address, err
 }
 

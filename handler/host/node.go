@@ -32,7 +32,8 @@ type Node struct {
 	// Labels is by what the labels about processors are known. Its KVM, Settings and
 	// Logger are those of the node.
 	Labels Labels
-	// Annotations are further annotations of the node. Nil: there are none.
+	// Annotations are further annotations of the node, of which an empty one is removed. Nil:
+	// there are none.
 	Annotations map[string]string
 	// Settings is the cluster's configuration, which must run. Required.
 	Settings *live.Watcher

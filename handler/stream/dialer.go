@@ -116,7 +116,7 @@ func (d *Dialer) ask(ctx context.Context, v *vmi.VirtualMachineInstance, do func
 	case node == "":
 		return transport.Refusal(protocol.ReasonNotFound, "it is on no node: wait until it runs")
 	}
-	peer, err := d.Handler(ctx, node)
+	peer, err := d.Handler(ctx, node, "")
 	if err != nil {
 		return err
 	}
@@ -143,10 +143,12 @@ func dial(to Peer) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "tcp", to.Address) }
 }
 
-// Handler is the handler of the node, as its Node and its pod say. It is another one when the
-// handler was restarted. A node that is gone is a [*vmi.Refusal]; another error says that the
-// API server does not answer, or that no handler serves on the node now.
-func (d *Dialer) Handler(ctx context.Context, node string) (Peer, error) {
+// Handler is the handler of the node, as its Node and its pod say, at its address in the network
+// that migrations use. An empty network is that of pods. It is another one when the handler was
+// restarted. A node that is gone, or whose handler is not in the network, is a [*vmi.Refusal];
+// another error says that the API server does not answer, or that no handler serves on the node
+// now.
+func (d *Dialer) Handler(ctx context.Context, node, network string) (Peer, error) {
 	n, err := d.config.Nodes.Get(ctx, node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return Peer{}, transport.Refusal(protocol.ReasonNotFound, "its node %s is gone", node)
@@ -157,6 +159,15 @@ func (d *Dialer) Handler(ctx context.Context, node string) (Peer, error) {
 	hash := n.Annotations[CertificateAnnotation]
 	if hash == "" {
 		return Peer{}, fmt.Errorf("node %s has no annotation %s, which its virt-handler writes when it serves streams", node, CertificateAnnotation)
+	}
+	if network != "" {
+		a, ok := migrationAddress(n.Annotations[MigrationAddressAnnotation])
+		if !ok {
+			return Peer{}, transport.Refusal(protocol.ReasonUnavailable,
+				"virt-handler of node %s has no address in network %s of spec.configuration.migrations: attach it to the DaemonSet virt-handler as interface %s, or remove the field",
+				node, network, MigrationInterface)
+		}
+		return Peer{Certificate: hash, Address: net.JoinHostPort(a.String(), strconv.Itoa(d.config.Port))}, nil
 	}
 	pods, err := d.config.Handlers.List(ctx, metav1.ListOptions{
 		LabelSelector: handlerLabels, FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),

@@ -38,7 +38,7 @@ func TestAnAcceptedHandlerPreparesSendsAndFinishes(t *testing.T) {
 	t.Parallel()
 	source := newCertificate(t)
 	r := newRoad(t, accepts(source))
-	peer, err := r.dialer.Handler(t.Context(), "n1")
+	peer, err := r.dialer.Handler(t.Context(), "n1", "")
 	require.NoError(t, err)
 	require.Equal(t, Peer{Certificate: r.hash, Address: r.addr}, peer)
 	c := source.Client(peer)
@@ -61,7 +61,7 @@ func TestAttackNoOtherHandlerPodOrMigrationIsAdmitted(t *testing.T) {
 	t.Parallel()
 	source, foreign := newCertificate(t), newCertificate(t)
 	r := newRoad(t, accepts(source))
-	peer, err := r.dialer.Handler(t.Context(), "n1")
+	peer, err := r.dialer.Handler(t.Context(), "n1", "")
 	require.NoError(t, err)
 	own, stranger := source.Client(peer), foreign.Client(peer)
 	var none Certificate // that shows none

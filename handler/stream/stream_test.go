@@ -40,6 +40,7 @@ type api struct {
 
 	mu       sync.Mutex
 	hash     string // the annotation of every node
+	address  string // its annotation of migrations
 	issued   map[string]authenticationv1.TokenReviewStatus
 	requests int // of tokens
 	reviews  int
@@ -64,7 +65,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && strings.HasPrefix(path, "/api/v1/nodes/"):
 		n := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: strings.TrimPrefix(path, "/api/v1/nodes/")}}
 		if a.hash != "" {
-			n.Annotations = map[string]string{CertificateAnnotation: a.hash}
+			n.Annotations = map[string]string{CertificateAnnotation: a.hash, MigrationAddressAnnotation: a.address}
 		}
 		out = n
 	case r.Method == http.MethodGet && path == "/api/v1/namespaces/kubevirt/pods":

@@ -256,6 +256,9 @@ var kubeVirt = []group{
 	{Unit, "TestTheStatusSaysHowManyVMIsAreOutdated", []seen{
 		{"status.outdatedVirtualMachineInstanceWorkloads", `3, *k.Status.OutdatedVirtualMachineInstanceWorkloads`},
 	}},
+	{Pod, "TestMemoryGoesOverTheNetworkOfMigrationsAndNoOther", []seen{
+		{"spec.configuration.migrations.network", `sent(t, from, MigrationInterface), bytes`},
+	}},
 	{Unit, resolved, each(
 		"spec.configuration", "spec.workloadUpdateStrategy",
 	)},

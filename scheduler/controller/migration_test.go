@@ -18,6 +18,7 @@ import (
 	ktesting "k8s.io/client-go/testing"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -178,7 +179,10 @@ func setCondition(p *corev1.Pod, t corev1.PodConditionType, s corev1.ConditionSt
 	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: t, Status: s})
 }
 
-func (w *world) Handler(_ context.Context, node string) (string, string, error) {
+func (w *world) Handler(_ context.Context, node, network string) (string, string, error) {
+	if network != "" {
+		node += " in " + network
+	}
 	return "certificate of " + node, "address of " + node, nil
 }
 
@@ -278,6 +282,23 @@ func TestAMigrationTakesFewWrites(t *testing.T) {
 	// The two of the handlers and these are at most 14.
 	t.Logf("%d writes: %s", len(w.writes), strings.Join(w.writes, ", "))
 	require.LessOrEqual(t, len(w.writes)+2, 14, "%v", w.writes)
+}
+
+func TestHandlersAreToldWhereTheOtherIsInTheNetworkOfTheMigration(t *testing.T) {
+	t.Parallel()
+	v, m := moving()
+	v.Status.ActivePods = map[types.UID]string{"target": "n2"}
+	v.Status.MigrationState = &vmi.MigrationState{SourceNode: "n1", TargetNode: "n2", MigrationConfiguration: &vmi.MigrationConfiguration{Network: new("moves")}}
+	w := &world{t: t}
+	c := newMigrationCalls(w, func(string) {}, time.Now)
+	c.accept(t.Context(), m, scheduler.AcceptMigration{Instance: v, Pod: "target"})
+	c.wait()
+	c.start(t.Context(), m, scheduler.StartMigration{Instance: v, Pod: "target"})
+	c.wait()
+	require.Equal(t, []string{
+		"migration-accept by n2 from certificate of n1 in moves",
+		"migration-start to n2, address of n2 in moves, certificate of n2 in moves",
+	}, w.calls)
 }
 
 // moves makes the handlers move the guest as soon as they are asked to.

@@ -19,8 +19,9 @@ import (
 // of the handler or the launcher; others are of the way to it.
 type Handlers interface {
 	// Handler returns the hash of the certificate that the handler of the node presents, and
-	// the address with the port that it listens on.
-	Handler(ctx context.Context, node string) (certificate, address string, err error)
+	// the address with the port that it listens on, in the network that migrations use. An
+	// empty network is that of pods.
+	Handler(ctx context.Context, node, network string) (certificate, address string, err error)
 	// Call makes the call with the options about one of the VMI's pods, at the handler of the
 	// node that status.activePods says. Empty: the pod that the VMI runs in.
 	Call(ctx context.Context, v *vmi.VirtualMachineInstance, pod types.UID, call protocol.Call, options any) error
@@ -117,7 +118,8 @@ func findingOf(err error) *vmi.Finding {
 // accept has the handler of the target accept the migration o.
 func (c *migrationCalls) accept(ctx context.Context, o vmi.Object, a scheduler.AcceptMigration) {
 	c.ask(ctx, o, func(k *migration.Calls) *migration.Asked { return &k.Accept }, acceptTime, func(ctx context.Context) error {
-		certificate, _, err := c.handlers.Handler(ctx, a.Instance.Status.MigrationState.SourceNode)
+		s := a.Instance.Status.MigrationState
+		certificate, _, err := c.handlers.Handler(ctx, s.SourceNode, networkOf(s))
 		if err != nil {
 			return err
 		}
@@ -137,7 +139,7 @@ func (c *migrationCalls) start(ctx context.Context, o vmi.Object, a scheduler.St
 		return
 	}
 	c.ask(ctx, o, func(k *migration.Calls) *migration.Asked { return &k.Start }, moveTime, func(ctx context.Context) error {
-		certificate, address, err := c.handlers.Handler(ctx, to)
+		certificate, address, err := c.handlers.Handler(ctx, to, networkOf(a.Instance.Status.MigrationState))
 		if err != nil {
 			return err
 		}
@@ -145,6 +147,14 @@ func (c *migrationCalls) start(ctx context.Context, o vmi.Object, a scheduler.St
 			UID: o.GetUID(), Node: to, Pod: a.Pod, Address: address, Certificate: certificate, Settings: a.Settings,
 		})
 	})
+}
+
+// networkOf is the network that the migration uses. Empty: that of pods.
+func networkOf(s *vmi.MigrationState) string {
+	if s.MigrationConfiguration == nil || s.MigrationConfiguration.Network == nil {
+		return ""
+	}
+	return *s.MigrationConfiguration.Network
 }
 
 // abort has the handler of the source end the migration o.

@@ -6191,8 +6191,8 @@ type MigrationConfigurationApplyConfiguration struct {
 	// DisableTLS sends the guest's memory over the network without encryption.
 	// Default: false.
 	DisableTLS *bool `json:"disableTLS,omitempty"`
-	// Network is the NetworkAttachmentDefinition that migrations use. Default:
-	// the pod network.
+	// Network is the NetworkAttachmentDefinition that migrations use, as NAME or
+	// NAMESPACE/NAME. Handlers have it as interface migration0. Default: the pod network.
 	Network *string `json:"network,omitempty"`
 	// MatchSELinuxLevelOnMigration gives the second pod the SELinux level of the
 	// first, which shared volumes need. Default: true.

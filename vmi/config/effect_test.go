@@ -42,6 +42,7 @@ configuration:
     parallelOutboundMigrationsPerNode: 3
     progressTimeout: 30
     maxDowntimeMs: 500
+    network: kubevirt/moves
   obsoleteCPUModels: {Westmere: true}
   permittedHostDevices:
     mediatedDevices: [{externalResourceProvider: true, mdevNameSelector: GRID, resourceName: example.com/vgpu}]

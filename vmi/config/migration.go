@@ -34,6 +34,7 @@ func (c Config) Migration(p *migrationpolicy.MigrationPolicy) *vmi.MigrationConf
 		set(&m.CompletionTimeoutPerGiB, in.CompletionTimeoutPerGiB)
 		set(&m.ProgressTimeout, in.ProgressTimeout)
 		set(&m.MaxDowntimeMs, in.MaxDowntimeMs)
+		set(&m.Network, in.Network)
 	}
 	if p != nil {
 		in := &p.Spec

@@ -21,8 +21,8 @@ func TestTheSettingsOfAMigration(t *testing.T) {
 	}{
 		"the defaults": {},
 		"the cluster's": {
-			cluster: "{nodeDrainTaintKey: a/b, parallelMigrationsPerCluster: 0, parallelOutboundMigrationsPerNode: 7, allowAutoConverge: true, bandwidthPerMigration: 1Gi, completionTimeoutPerGiB: 0, progressTimeout: 9, maxDowntimeMs: 40}",
-			want:    "{nodeDrainTaintKey: a/b, parallelMigrationsPerCluster: 0, parallelOutboundMigrationsPerNode: 7, allowAutoConverge: true, bandwidthPerMigration: 1Gi, completionTimeoutPerGiB: 0, progressTimeout: 9, maxDowntimeMs: 40}",
+			cluster: "{nodeDrainTaintKey: a/b, parallelMigrationsPerCluster: 0, parallelOutboundMigrationsPerNode: 7, allowAutoConverge: true, bandwidthPerMigration: 1Gi, completionTimeoutPerGiB: 0, progressTimeout: 9, maxDowntimeMs: 40, network: moves}",
+			want:    "{nodeDrainTaintKey: a/b, parallelMigrationsPerCluster: 0, parallelOutboundMigrationsPerNode: 7, allowAutoConverge: true, bandwidthPerMigration: 1Gi, completionTimeoutPerGiB: 0, progressTimeout: 9, maxDowntimeMs: 40, network: moves}",
 		},
 		"the cluster's post-copy disrupts":      {cluster: "{allowPostCopy: true}", want: "{allowPostCopy: true, allowWorkloadDisruption: true}"},
 		"unless it says that it does not":       {cluster: "{allowPostCopy: true, allowWorkloadDisruption: false}", want: "{allowPostCopy: true}"},

@@ -93,6 +93,9 @@ func migrations(at *field.Path, m *vmi.MigrationConfiguration) field.ErrorList {
 	if k := m.NodeDrainTaintKey; k != nil {
 		l = append(l, invalid(at.Child("nodeDrainTaintKey"), *k, validation.IsQualifiedName(*k))...)
 	}
+	if n := m.Network; n != nil && *n != "" {
+		l = append(l, definition(at.Child("network"), *n)...)
+	}
 	return l
 }
 

@@ -24,6 +24,7 @@ func TestAConfigurationThatCannotBeUsedIsReportedInFull(t *testing.T) {
 		ImagePullPolicy:                    "Sometimes",
 		Network:                            &vmi.NetworkConfiguration{DefaultNetworkInterface: "slirp"},
 		SMBIOS:                             &vmi.SMBIOSConfiguration{Family: "a\nb"},
+		MigrationConfiguration:             &vmi.MigrationConfiguration{Network: new("a/b/c")},
 		HandlerConfiguration: &vmi.ComponentConfiguration{RestClient: &vmi.RestClientConfiguration{RateLimiter: &vmi.RateLimiter{
 			TokenBucketRateLimiter: &vmi.TokenBucketRateLimiter{},
 		}}},
@@ -38,7 +39,7 @@ func TestAConfigurationThatCannotBeUsedIsReportedInFull(t *testing.T) {
 	const at = "spec.configuration."
 	require.Equal(t, []string{
 		at + "cpuRequest", at + "additionalGuestMemoryOverheadRatio", at + "imagePullPolicy", at + "network.defaultNetworkInterface",
-		at + "smbios.family",
+		at + "smbios.family", at + "migrations.network",
 		at + "handlerConfiguration.restClient.rateLimiter.tokenBucketRateLimiter.qps", at + "handlerConfiguration.restClient.rateLimiter.tokenBucketRateLimiter.burst",
 		at + "developerConfiguration.cpuAllocationRatio", at + "developerConfiguration.memoryOvercommit",
 		at + "developerConfiguration.nodeSelectors[a b]", at + "developerConfiguration.nodeSelectors[d]",

@@ -44,7 +44,8 @@ type Config struct {
 	// Owned says that a label is one of those that Labels returns. Nil: none is.
 	Owned func(key string) bool
 	// Annotations are further annotations of the node, which are written at once when it
-	// runs, and removed when Podvisor is uninstalled. Nil: there are none.
+	// runs, and removed when Podvisor is uninstalled. An empty one is removed. Nil: there are
+	// none.
 	Annotations map[string]string
 	// Uninstalled returns, at the end, whether the labels and the annotation are to be
 	// removed, and not the label to become false. Nil: they are not.
@@ -112,7 +113,9 @@ const removed = ""
 func (h *Heartbeat) Run(ctx context.Context) error {
 	written := "false"
 	if len(h.config.Annotations) > 0 {
-		if err := h.send(ctx, map[string]any{"annotations": h.config.Annotations}); err != nil && ctx.Err() == nil {
+		annotations := map[string]any{}
+		annotate(annotations, h.config.Annotations)
+		if err := h.send(ctx, map[string]any{"annotations": annotations}); err != nil && ctx.Err() == nil {
 			h.config.Logger.Warn("annotate the node, will retry", "node", h.config.Name, "err", err)
 		}
 	}
@@ -208,9 +211,7 @@ func (h *Heartbeat) patch(ctx context.Context, schedulable string, further map[s
 	annotations := map[string]any{}
 	if schedulable != removed {
 		annotations[vmi.HeartbeatAnnotation] = time.Now().UTC().Format(time.RFC3339)
-		for k, v := range further {
-			annotations[k] = v
-		}
+		annotate(annotations, further)
 		return h.send(ctx, map[string]any{"labels": map[string]any{vmi.SchedulableLabel: schedulable}, "annotations": annotations})
 	}
 	annotations[vmi.HeartbeatAnnotation] = nil
@@ -220,6 +221,15 @@ func (h *Heartbeat) patch(ctx context.Context, schedulable string, further map[s
 	labels := difference(map[string]string{}, h.has)
 	labels[vmi.SchedulableLabel] = nil
 	return h.send(ctx, map[string]any{"labels": labels, "annotations": annotations})
+}
+
+// annotate adds annotations to a patch, in which null removes.
+func annotate(patch map[string]any, with map[string]string) {
+	for k, v := range with {
+		if patch[k] = nil; v != "" {
+			patch[k] = v
+		}
+	}
 }
 
 // send patches the node's metadata and notes the labels that it has then.

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -131,6 +132,20 @@ func requireUnmarked(t *testing.T, c *fake.Clientset) {
 	n := node(t, c)
 	require.Equal(t, map[string]string{"zone": "a"}, n.Labels)
 	require.Empty(t, n.Annotations)
+}
+
+func TestAnEmptyAnnotationIsRemoved(t *testing.T) {
+	t.Parallel()
+	c := cluster()
+	_, err := c.CoreV1().Nodes().Patch(t.Context(), "n1", types.MergePatchType, []byte(`{"metadata":{"annotations":{"a":"1","b":"2","c":"3"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	_, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: func() bool { return true }, Annotations: map[string]string{"a": "", "b": "4"}})
+	eventually(t, func() bool {
+		has := node(t, c).Annotations
+		_, a := has["a"]
+		return !a && has["b"] == "4" && has["c"] == "3"
+	})
+	stop()
 }
 
 func TestAnUninstallRemovesTheLabelAndTheAnnotation(t *testing.T) {
