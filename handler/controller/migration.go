@@ -306,8 +306,10 @@ func (c *Controller) start(ctx context.Context, of protocol.Target, options json
 	if err := malformed(options, &m, func() bool { return m.UID != "" && m.Pod != "" && (m.Over || m.Address != "" && m.Certificate != "") }); err != nil {
 		return nil, err
 	}
+	// The guest moves nowhere but to the pod and the node that its status names.
 	names := func(v *vmi.VirtualMachineInstance) bool {
-		return v.Status.MigrationState != nil && v.Status.MigrationState.MigrationUID == m.UID
+		s := v.Status.MigrationState
+		return s != nil && s.MigrationUID == m.UID && (m.Over || m.Node == s.TargetNode && v.Status.ActivePods[m.Pod] == m.Node)
 	}
 	v, s := c.handled(of)
 	for range int(cacheLag / acceptPeriod) { // what names the migration was written just now
@@ -321,7 +323,7 @@ func (c *Controller) start(ctx context.Context, of protocol.Target, options json
 	}
 	switch state := s.observe().State; {
 	case !names(v):
-		return s, transport.Refusal(protocol.ReasonUnavailable, "the VMI's status names another migration")
+		return s, transport.Refusal(protocol.ReasonUnavailable, "the VMI's status names another migration or target")
 	case state != nil && !state.Movable:
 		return s, tooOld()
 	case v.DeletionTimestamp != nil && s.stage(v.Status.MigrationState) != protocol.MigrationSent:

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/podvisor/podvisor/handler"
@@ -303,6 +305,75 @@ func TestAttackNoByteGoesToOrComesFromAnotherHandler(t *testing.T) {
 	require.False(t, there)
 	require.NoError(t, m.start(), "the right one")
 	m.requireMoved()
+}
+
+func TestAttackAReplayedPrepareReachesNoLauncher(t *testing.T) {
+	t.Parallel()
+	m := newMoves(t, 4<<20, 1)
+	var prepared atomic.Int64
+	m.before = func(_ context.Context, c protocol.Call) error {
+		if c == protocol.CallMigrationPrepare {
+			prepared.Add(1)
+		}
+		return nil
+	}
+	replay := func(as *node) error {
+		p := protocol.Path{Target: targetIn(otherPod), Call: protocol.CallMigrationPrepare, Migration: migration}
+		return as.cert.Client(m.target.peer).Call(t.Context(), p, protocol.MigrationPrepare{MigrationBegin: protocol.MigrationBegin{UID: migration}}, nil)
+	}
+	require.Error(t, replay(m.source), "before the migration is accepted")
+	require.NoError(t, m.accept())
+	before := m.source
+	before.stop()
+	m.source = m.node(nodeName)
+	require.NoError(t, m.accept(), "from the handler that was started again")
+	require.Error(t, replay(before), "with the certificate of before")
+	require.Zero(t, prepared.Load())
+	require.Zero(t, m.taken.Load())
+	m.eventually("it has begun", func() bool { return m.start() == nil })
+	m.requireMoved()
+	require.EqualValues(t, 1, prepared.Load())
+}
+
+func TestAttackAPodOfATenantReceivesNothing(t *testing.T) {
+	t.Parallel()
+	m := newMoves(t, 4<<20, 1)
+	// It listens as a launcher does, and looks like one; the status does not name it.
+	var asked atomic.Int64
+	ask := func(context.Context, []byte) (any, error) {
+		asked.Add(1)
+		return protocol.MigrationStep{UID: migration}, nil
+	}
+	m.questions = map[protocol.Call]func(context.Context, []byte) (any, error){protocol.CallMigrationPrepare: ask, protocol.CallMigrationFinish: ask}
+	m.launchIn(foreignPod, protocol.State{Phase: protocol.Waiting, Movable: true}, func(*control.Server, protocol.Desired) error { asked.Add(1); return nil })
+	options, err := json.Marshal(protocol.MigrationAccept{UID: migration, Certificate: m.source.peer.Certificate})
+	require.NoError(t, err)
+	for _, n := range []*node{m.source, m.target} {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*acceptPeriod)
+		_, err := n.Call(ctx, targetIn(foreignPod), protocol.CallMigrationAccept, options)
+		cancel()
+		requireReason(t, err, protocol.ReasonUnavailable)
+		require.ErrorContains(t, err, "not handed over")
+	}
+	var starts sync.WaitGroup // each waits for a cache that may be behind
+	for name, change := range map[string]func(*protocol.MigrationStart){
+		"the pod":               func(s *protocol.MigrationStart) { s.Pod = foreignPod },
+		"another node":          func(s *protocol.MigrationStart) { s.Node = "n3" },
+		"the pod of the source": func(s *protocol.MigrationStart) { s.Pod, s.Node = podUID, nodeName },
+	} {
+		starts.Go(func() { assert.ErrorContains(t, m.startWith(change), "names another migration or target", name) })
+	}
+	starts.Wait()
+	require.NoError(t, m.accept())
+	p := protocol.Path{Target: targetIn(foreignPod), Migration: migration, Call: protocol.CallMigrationPrepare}
+	require.Error(t, m.source.cert.Client(m.target.peer).Call(t.Context(), p, protocol.MigrationPrepare{MigrationBegin: protocol.MigrationBegin{UID: migration}}, nil))
+	p.Call, p.Stream = "", protocol.StreamMigrationMemory
+	_, err = m.source.cert.Client(m.target.peer).Stream(t.Context(), p)
+	require.Error(t, err)
+	require.Zero(t, asked.Load()+m.taken.Load())
+	require.NoError(t, m.start())
+	m.requireMoved()
+	require.Zero(t, asked.Load())
 }
 
 func TestThePartsOfMigrationsThatAreNoOthersAreRefused(t *testing.T) {

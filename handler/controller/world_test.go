@@ -34,7 +34,9 @@ const (
 	// otherNode is that of otherPod.
 	otherNode = "n2"
 	otherPod  = "7b1d2c34-58aa-4d0c-b7a9-64f0e2c8d911"
-	key       = "default/testvmi"
+	// foreignPod is one that no status names.
+	foreignPod = "c5f0b9de-1f3a-4c7e-9d55-3e1a8b7f6a02"
+	key        = "default/testvmi"
 )
 
 // world is an API server, a launcher's socket and a node.
@@ -88,7 +90,7 @@ func newWorld(t *testing.T, options ...vmitest.Option) *world {
 }
 
 func (w *world) dial(ctx context.Context, uid string) (net.Conn, error) {
-	if uid != podUID && uid != otherPod {
+	if uid != podUID && uid != otherPod && uid != foreignPod {
 		return nil, fmt.Errorf("no pod %s: %w", uid, os.ErrNotExist)
 	}
 	w.dials.Add(1)
@@ -97,10 +99,7 @@ func (w *world) dial(ctx context.Context, uid string) (net.Conn, error) {
 
 // socketOf is the socket of the launcher in a pod.
 func (w *world) socketOf(pod string) string {
-	if pod == otherPod {
-		return w.socket + "2"
-	}
-	return w.socket
+	return w.socket + map[string]string{otherPod: "2", foreignPod: "3"}[pod]
 }
 
 // hangs makes the launcher one that hangs while frozen is true.

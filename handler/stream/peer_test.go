@@ -1,10 +1,14 @@
 package stream
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
+	"io"
+	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -122,6 +126,47 @@ func TestAttackAHandlerWithAnotherCertificateIsSentNothing(t *testing.T) {
 	_, err := c.Stream(t.Context(), about("pod-1", "", protocol.StreamMigrationMemory))
 	require.ErrorIs(t, err, errCertificate)
 	require.Zero(t, r.guests.opened.Load()+r.guests.called.Load())
+}
+
+func TestAttackTheBytesOfAPrepareDoNothingWhenTheyAreSentAgain(t *testing.T) {
+	t.Parallel()
+	source := newCertificate(t)
+	r := newRoad(t, accepts(source))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	said := make(chan []byte, 1)
+	go func() { // who has the network between the nodes, and keeps what the source says
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		far, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			return
+		}
+		defer far.Close()
+		go func() { _, _ = io.Copy(conn, far); conn.Close() }()
+		var b bytes.Buffer
+		_, _ = io.Copy(io.MultiWriter(far, &b), conn)
+		said <- b.Bytes()
+	}()
+	prepare := about("pod-1", protocol.CallMigrationPrepare, "")
+	require.NoError(t, source.Client(Peer{Certificate: r.hash, Address: l.Addr().String()}).Call(t.Context(), prepare, protocol.MigrationStep{UID: "m1"}, nil))
+	require.EqualValues(t, 1, r.guests.called.Load())
+	again, err := net.Dial("tcp", r.addr)
+	require.NoError(t, err)
+	defer again.Close()
+	before := <-said
+	require.NotEmpty(t, before)
+	_, err = again.Write(before)
+	require.NoError(t, err)
+	require.NoError(t, again.SetReadDeadline(time.Now().Add(10*time.Second)))
+	_, err = io.Copy(io.Discard, again)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the server ends it")
+	require.EqualValues(t, 1, r.guests.called.Load())
+	require.Zero(t, r.guests.opened.Load())
 }
 
 func TestAHandlerThatAcceptsNoneAsksForNoCertificate(t *testing.T) {
