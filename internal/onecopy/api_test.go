@@ -65,55 +65,45 @@ func (w *world) next() string {
 	return strconv.Itoa(w.version)
 }
 
-// writeVMI writes the VMI if it is the one that was read. The process knows what it has
-// written.
-func (w *world) writeVMI(by *node, read *objects, from *vmi.VirtualMachineInstance, edit func(*vmi.VirtualMachineInstance)) (*vmi.VirtualMachineInstance, error) {
-	lost, unanswered := w.reach(by)
-	switch is := w.api.vmi; {
-	case lost != nil:
-		return from, lost
-	case is == nil || is.UID != from.UID:
-		return from, errGone
-	case is.ResourceVersion != from.ResourceVersion:
-		return from, errConflict
-	}
-	v := w.api.vmi.DeepCopy()
-	edit(v)
-	v.ResourceVersion = w.next()
-	w.api.vmi = v
-	if v.DeletionTimestamp != nil && len(v.Finalizers) == 0 {
-		w.api.vmi = nil
-	}
-	if unanswered != nil {
-		return from, unanswered
-	}
-	read.vmi = w.api.vmi
-	return v, nil
+// object is one that processes write whole.
+type object[T any] interface {
+	*T
+	metav1.Object
+	DeepCopy() *T
 }
 
-// writeMove is the same for the migration.
-func (w *world) writeMove(read *objects, from *vmi.VirtualMachineInstanceMigration, edit func(*vmi.VirtualMachineInstanceMigration)) (*vmi.VirtualMachineInstanceMigration, error) {
-	lost, unanswered := w.reach(nil)
-	switch is := w.api.move; {
+// writeObject writes what the API server has of an object if it is the one that was read. The
+// process knows what it has written.
+func writeObject[T any, O object[T]](w *world, by *node, has, read *O, from O, edit func(O)) (O, error) {
+	lost, unanswered := w.reach(by)
+	switch is := *has; {
 	case lost != nil:
 		return from, lost
-	case is == nil:
+	case is == nil || is.GetUID() != from.GetUID():
 		return from, errGone
-	case is.ResourceVersion != from.ResourceVersion:
+	case is.GetResourceVersion() != from.GetResourceVersion():
 		return from, errConflict
 	}
-	m := w.api.move.DeepCopy()
-	edit(m)
-	m.ResourceVersion = w.next()
-	w.api.move = m
-	if m.DeletionTimestamp != nil && len(m.Finalizers) == 0 {
-		w.api.move = nil
+	o := O((*has).DeepCopy())
+	edit(o)
+	o.SetResourceVersion(w.next())
+	*has = o
+	if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 {
+		*has = nil
 	}
 	if unanswered != nil {
 		return from, unanswered
 	}
-	read.move = w.api.move
-	return m, nil
+	*read = *has
+	return o, nil
+}
+
+func (w *world) writeVMI(by *node, read *objects, from *vmi.VirtualMachineInstance, edit func(*vmi.VirtualMachineInstance)) (*vmi.VirtualMachineInstance, error) {
+	return writeObject(w, by, &w.api.vmi, &read.vmi, from, edit)
+}
+
+func (w *world) writeMove(read *objects, from *vmi.VirtualMachineInstanceMigration, edit func(*vmi.VirtualMachineInstanceMigration)) (*vmi.VirtualMachineInstanceMigration, error) {
+	return writeObject(w, nil, &w.api.move, &read.move, from, edit)
 }
 
 // editPod changes a pod, as its kubelet or virt-controller does.
