@@ -284,7 +284,7 @@ func TestAMigrationTakesFewWrites(t *testing.T) {
 	require.LessOrEqual(t, len(w.writes)+2, 14, "%v", w.writes)
 }
 
-func TestHandlersAreToldWhereTheOtherIsInTheNetworkOfTheMigration(t *testing.T) {
+func TestHandlersAreSentWhereTheOtherIsInTheNetworkOfTheMigration(t *testing.T) {
 	t.Parallel()
 	v, m := moving()
 	v.Status.ActivePods = map[types.UID]string{"target": "n2"}
