@@ -91,9 +91,13 @@ func TestTheTableDecidesWhatIsCompleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var v part
 			require.NoError(t, json.Unmarshal([]byte(tt.raw), &v))
-			got, err := tree([]byte(tt.raw))
+			raw, err := tree([]byte(tt.raw))
 			require.NoError(t, err)
-			require.NoError(t, tt.unserved.Fill(got, v, complete(&v)))
+			got, err := tt.unserved.Filled(raw, &v, complete(&v))
+			require.NoError(t, err)
+			again, err := tree([]byte(tt.raw))
+			require.NoError(t, err)
+			require.Equal(t, again, raw, "what was written is not changed")
 			b, err := json.Marshal(got)
 			require.NoError(t, err)
 			require.JSONEq(t, tt.want, string(b))

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -17,40 +17,60 @@ import (
 
 // complete returns the object, which is created or follows before, with what was
 // left out, or the error of reading it. Faults are those of an object that is created, and
-// the changes of a spec that cannot be changed. written is the tree of the object, and
-// stays as it is.
+// the changes of a spec that cannot be changed. written is the tree of the object. It is
+// not changed, and shares with done what is the same. A spec that is another is its JSON.
 func complete(k kinds.Kind, c kinds.Cluster, object, before []byte, written map[string]any) (v vmi.Object, done map[string]any, faults field.ErrorList, err error) {
 	v, old, err := decode(k, object, before)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	raw := runtime.DeepCopyJSON(written)
 	if k.FixedSpec && old != nil {
+		done = written
 		faults, err = unchanged(k, c, old, v)
 		if err == nil && len(faults) == 0 {
-			err = restore(raw, before)
+			done, err = restored(written, before)
 		}
-		return v, raw, faults, err
+		return v, done, faults, err
+	}
+	if !k.Open {
+		return v, written, nil, nil
 	}
 	whole := k.Complete(v, c)
-	if len(before) == 0 && k.Open {
+	if len(before) == 0 {
 		if faults = k.Create(whole, c); len(faults) > 0 {
-			return v, raw, faults, nil
+			return v, written, faults, nil
 		}
 	}
-	if err := k.Unserved().Fill(raw, v, whole); err != nil {
-		return v, raw, nil, err
+	if done, err = k.Unserved().Filled(written, v, whole); err != nil {
+		return v, written, nil, err
+	}
+	if reflect.DeepEqual(done["spec"], written["spec"]) {
+		return v, done, nil, nil
 	}
 	// A default that depends on a list that was written, and is not changed, may
 	// change the meaning: a network without the interface that belongs to it.
-	filled := k.New()
-	if err := convert(raw, filled); err != nil {
+	spec, err := json.Marshal(done["spec"])
+	if err != nil {
 		return nil, nil, nil, err
 	}
-	if !k.CompletesTo(filled, whole, c) {
-		raw["spec"] = written["spec"]
+	filled, err := withSpec(v, spec)
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	return v, raw, nil, nil
+	done = maps.Clone(done)
+	if done["spec"] = json.RawMessage(spec); !k.CompletesTo(filled, whole, c) {
+		done["spec"] = written["spec"]
+	}
+	return v, done, nil, nil
+}
+
+// withSpec is the object with another spec, and shares the rest with it.
+func withSpec(o vmi.Object, text []byte) (vmi.Object, error) {
+	is := reflect.New(reflect.TypeOf(o).Elem())
+	is.Elem().Set(reflect.ValueOf(o).Elem())
+	spec := is.Elem().FieldByName("Spec")
+	spec.SetZero()
+	return is.Interface().(vmi.Object), json.Unmarshal(text, spec.Addr().Interface())
 }
 
 // check returns the object, which is created or follows before, and what is wrong with it,
@@ -93,23 +113,15 @@ func decode(k kinds.Kind, object, before []byte) (v, old vmi.Object, err error) 
 	return v, old, nil
 }
 
-// restore makes the raw object's spec the one that it was before.
-func restore(raw map[string]any, before []byte) error {
+// restored is the object with the spec that it had before.
+func restored(written map[string]any, before []byte) (map[string]any, error) {
 	old, err := tree(before)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	raw["spec"] = old["spec"]
-	return nil
-}
-
-// convert decodes into to what from is as JSON.
-func convert(from, to any) error {
-	data, err := json.Marshal(from)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, to)
+	done := maps.Clone(written)
+	done["spec"] = old["spec"]
+	return done, nil
 }
 
 // treeOf is the value as JSON, decoded.

@@ -45,6 +45,8 @@ type Kind struct {
 	StatusBy []Component
 	// EventsBy are the components that write events of the objects. Nil: none.
 	EventsBy []Component
+
+	unserved served.Fields
 }
 
 // Cluster is what the defaults and the validation of an object depend on besides
@@ -88,8 +90,9 @@ func Find(gk schema.GroupKind) (Kind, bool) {
 	return Kind{}, false
 }
 
-// Unserved are the fields of the kind that are not served.
-func (k Kind) Unserved() served.Fields { return served.Unserved(k.Kind) }
+// Unserved are the fields of the kind that are not served. All share them: they are not to
+// be changed.
+func (k Kind) Unserved() served.Fields { return k.unserved }
 
 // Served says that the API server has the kind.
 func (k Kind) Served() bool {
@@ -109,13 +112,15 @@ func (k Kind) RunsGuests() bool {
 // SameSpec says that the specs of two objects mean the same once both are
 // complete.
 func (k Kind) SameSpec(a, b vmi.Object, c Cluster) bool {
-	return equality.Semantic.DeepEqual(spec(k.Complete(a, c)), spec(k.Complete(b, c)))
+	return k.CompletesTo(a, k.Complete(b, c), c)
 }
 
 // CompletesTo says that the spec of the object means the same as that of done, which is
 // complete.
 func (k Kind) CompletesTo(o, done vmi.Object, c Cluster) bool {
-	return equality.Semantic.DeepEqual(spec(k.Complete(o, c)), spec(done))
+	is, want := spec(k.Complete(o, c)), spec(done)
+	// Most that mean the same are the same, which is cheaper to find out.
+	return reflect.DeepEqual(is, want) || equality.Semantic.DeepEqual(is, want)
 }
 
 // spec is the spec of the object, or nil if it has none.
@@ -154,6 +159,7 @@ func of[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], r rules[T]) Ki
 		Grants:     r.grants,
 		StatusBy:   r.statusBy,
 		EventsBy:   r.eventsBy,
+		unserved:   served.Unserved(d.Kind),
 		Complete: func(o vmi.Object, c Cluster) vmi.Object {
 			if r.complete == nil {
 				return o.DeepCopyObject().(vmi.Object)

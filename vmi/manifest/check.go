@@ -180,10 +180,11 @@ func stored(d document, k kinds.Kind, v, done vmi.Object) map[string]any {
 	if k.Status {
 		delete(raw, "status") // it is not stored
 	}
-	if err := k.Unserved().Fill(raw, v, done); err != nil {
+	filled, err := k.Unserved().Filled(raw, v, done)
+	if err != nil {
 		panic(fmt.Sprintf("%T is not JSON: %v", v, err)) // its types are made of what JSON has
 	}
-	return raw
+	return filled
 }
 
 // unserved are the fields of the object that are not served yet. What is refused is

@@ -1,55 +1,48 @@
 package served
 
 import (
-	"bytes"
-	"encoding/json"
+	"maps"
 	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Fill adds to raw, an object as it was written, what is in done and not in v, except
+// Filled is raw, an object as it was written, with what is in done and not in v, except
 // for the fields: the API server would store them and drop them whenever the object is
-// read, so that the next write of what was read would be a change. v is raw decoded, and
-// done is v complete.
+// read, so that the next write of what was read would be a change. v points to raw
+// decoded, and done to v complete. raw is not changed, and shares with the result what is
+// the same.
 //
 // What was written stays as it was written, including the notation of quantities.
 // That includes lists as a whole: an applier that applies the same manifest again
 // replaces every list that is in it, and elements that were added would be lost.
 // They could not be added again while no webhook answers, and the change would be
 // refused.
-func (l Fields) Fill(raw map[string]any, v, done any) error {
-	from, err := digits(v)
-	if err != nil {
-		return err
-	}
-	to, err := digits(done)
-	if err != nil {
-		return err
-	}
-	l.Prune(from)
-	l.Prune(to)
-	add(raw, from, to)
-	// Finalizers are a set: one more changes none of the others.
-	is, _ := raw["metadata"].(map[string]any)
-	if done, _ := to["metadata"].(map[string]any); is != nil && done["finalizers"] != nil {
-		is["finalizers"] = done["finalizers"]
-	}
-	return nil
-}
-
-// digits is an object as JSON, decoded, with the digits of its numbers.
-func digits(v any) (map[string]any, error) {
-	text, err := json.Marshal(v)
+func (l Fields) Filled(raw map[string]any, v, done any) (map[string]any, error) {
+	from, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
 	if err != nil {
 		return nil, err
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var t map[string]any
-	return t, d.Decode(&t)
+	to, err := runtime.DefaultUnstructuredConverter.ToUnstructured(done)
+	if err != nil {
+		return nil, err
+	}
+	l.Prune(from)
+	l.Prune(to)
+	filled := added(raw, from, to)
+	// Finalizers are a set: one more changes none of the others.
+	is, _ := filled["metadata"].(map[string]any)
+	if done, _ := to["metadata"].(map[string]any); is != nil && done["finalizers"] != nil {
+		filled, is = maps.Clone(filled), maps.Clone(is)
+		filled["metadata"], is["finalizers"] = is, done["finalizers"]
+	}
+	return filled, nil
 }
 
-// add puts into raw what is in to and not in from.
-func add(raw, from, to map[string]any) {
+// added is raw with what is in to and not in from.
+func added(raw, from, to map[string]any) map[string]any {
+	out := raw // copied with the first that is added
+	copied := false
 	for k, after := range to {
 		before := from[k]
 		if reflect.DeepEqual(before, after) {
@@ -57,12 +50,20 @@ func add(raw, from, to map[string]any) {
 		}
 		switch written := raw[k].(type) {
 		case nil:
-			raw[k] = after
 		case map[string]any:
-			f, _ := before.(map[string]any)
-			if t, ok := after.(map[string]any); ok {
-				add(written, f, t)
+			t, ok := after.(map[string]any)
+			if !ok {
+				continue
 			}
+			f, _ := before.(map[string]any)
+			after = added(written, f, t)
+		default:
+			continue
 		}
+		if !copied {
+			out, copied = maps.Clone(raw), true
+		}
+		out[k] = after
 	}
+	return out
 }

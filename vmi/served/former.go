@@ -3,6 +3,7 @@ package served
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -46,12 +47,19 @@ func Formers(kind string) []Former { return slices.Clone(formers[kind]) }
 // FormersIn are those of the fields that the object sets, with their paths in it and
 // sorted by them. Why is what to write instead.
 func FormersIn(kind string, object map[string]any) Fields {
-	var all Fields
-	for _, f := range formers[kind] {
-		all = append(all, Field{Path: f.Path, Why: f.Write, Refused: true})
-	}
-	return all.In(object)
+	return formerFields()[kind].In(object)
 }
+
+// formerFields are all of them, by kind.
+var formerFields = sync.OnceValue(func() map[string]Fields {
+	out := map[string]Fields{}
+	for kind, all := range formers {
+		for _, f := range all {
+			out[kind] = append(out[kind], Field{Path: f.Path, Why: f.Write, Refused: true})
+		}
+	}
+	return out
+})
 
 // ofInstances are those of the spec of a VMI.
 var ofInstances = []Former{
