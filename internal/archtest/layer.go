@@ -120,7 +120,7 @@ func forbidden(f File, imported string) string {
 		return "vmi imports nothing of this module"
 	case isOwn && tree(p) == "vmi" && tree(own) != "vmi" && tree(own) != "internal":
 		return "nothing under vmi imports another tree"
-	case isOwn && (p == "vmi/client" || p == "vmi/client/informer") && own != "vmi" && own != "vmi/decode" && own != "internal/vmi/quantity" && own != "internal/websocket":
+	case isOwn && (p == "vmi/client" || p == "vmi/client/informer") && !slices.Contains(ofClients, own):
 		return "a program that reads and writes objects links neither defaults nor validation"
 	case isOwn && p == "launcher/protocol" && side(own) != "":
 		return "the protocol is on its own: all three processes have it"
@@ -133,6 +133,9 @@ func forbidden(f File, imported string) string {
 	}
 	return ""
 }
+
+// ofClients are the packages that the clients import.
+var ofClients = []string{"vmi", "vmi/decode", "internal/vmi/jsontree", "internal/vmi/quantity", "internal/websocket"}
 
 // apart reports whether the packages belong to different processes. All share the
 // launcher's protocol, and only the handler's controller uses its transport.

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podvisor/podvisor/internal/vmi/jsontree"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/scheduler/replicaset"
 	"github.com/podvisor/podvisor/vmi"
@@ -30,8 +31,8 @@ func differences(asked, made *vmi.VirtualMachineInstance, p defaults.Profile, fi
 	slices.Sort(out)
 	free(&a.Spec)
 	free(&b.Spec)
-	from, err := treeOf(a.Spec)
-	to, err2 := treeOf(b.Spec)
+	from, err := jsontree.Of(&a.Spec)
+	to, err2 := jsontree.Of(&b.Spec)
 	if err != nil || err2 != nil {
 		return []string{"spec"}
 	}

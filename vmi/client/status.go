@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/internal/vmi/jsontree"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -76,29 +77,33 @@ func (c Objects[T, L]) patchBriefly(ctx context.Context, name string, patch []by
 		return metav1.ObjectMeta{}, err
 	}
 	raw, err := r.Raw()
-	var o struct{ Metadata metav1.ObjectMeta }
+	var o struct {
+		Metadata struct {
+			metav1.ObjectMeta
+			ManagedFields json.RawMessage `json:"managedFields"` // most of it, and not read
+		}
+	}
 	if err == nil {
 		err = json.Unmarshal(raw, &o)
 	}
-	o.Metadata.ManagedFields = nil
-	return o.Metadata, err
+	return o.Metadata.ObjectMeta, err
 }
 
-// status is the status of the object, or nil if it has none.
+// status points to the status of the object, or is nil if it has none.
 func status(o vmi.Object) any {
 	if s := reflect.Indirect(reflect.ValueOf(o)).FieldByName("Status"); s.IsValid() {
-		return s.Interface()
+		return s.Addr().Interface()
 	}
 	return nil
 }
 
 // statusPatch is the merge patch from one status to the other.
 func statusPatch(from, to any, uid types.UID, version string) ([]byte, error) {
-	a, err := encoded(from)
+	a, err := jsontree.Of(from)
 	if err != nil {
 		return nil, err
 	}
-	b, err := encoded(to)
+	b, err := jsontree.Of(to)
 	if err != nil {
 		return nil, err
 	}
@@ -106,16 +111,6 @@ func statusPatch(from, to any, uid types.UID, version string) ([]byte, error) {
 		"metadata": map[string]any{"uid": uid, "resourceVersion": version},
 		"status":   difference(a, b),
 	})
-}
-
-// encoded is v as JSON has it.
-func encoded(v any) (map[string]any, error) {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]any{}
-	return out, json.Unmarshal(raw, &out)
 }
 
 // difference is the merge patch from a to b: what b has not is null, and a list

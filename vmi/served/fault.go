@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podvisor/podvisor/internal/vmi/jsontree"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
@@ -56,24 +57,23 @@ func (l Fields) values(object map[string]any) map[string]any {
 
 // tree is an object with this spec and nothing else.
 func tree(s *vmi.VirtualMachineInstanceSpec) map[string]any {
-	var t any
-	transcode(s, &t)
+	t, err := jsontree.Of(s)
+	must(err)
 	return map[string]any{"spec": t}
 }
 
 // specOf is the spec of a tree.
 func specOf(t map[string]any) *vmi.VirtualMachineInstanceSpec {
 	var s vmi.VirtualMachineInstanceSpec
-	transcode(t["spec"], &s)
+	b, err := json.Marshal(t["spec"])
+	must(err)
+	must(json.Unmarshal(b, &s))
 	return &s
 }
 
-func transcode(from, to any) {
-	b, err := json.Marshal(from)
-	if err == nil {
-		err = json.Unmarshal(b, to)
-	}
+// must panics for an error: the types of a spec are made of what JSON has.
+func must(err error) {
 	if err != nil {
-		panic(fmt.Sprintf("a spec is not JSON: %v", err)) // its types are made of what JSON has
+		panic(fmt.Sprintf("a spec is not JSON: %v", err))
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"reflect"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	"github.com/podvisor/podvisor/internal/vmi/jsontree"
 )
 
 // Filled is raw, an object as it was written, with what is in done and not in v, except
@@ -19,11 +19,11 @@ import (
 // They could not be added again while no webhook answers, and the change would be
 // refused.
 func (l Fields) Filled(raw map[string]any, v, done any) (map[string]any, error) {
-	from, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
+	from, err := jsontree.Of(v)
 	if err != nil {
 		return nil, err
 	}
-	to, err := runtime.DefaultUnstructuredConverter.ToUnstructured(done)
+	to, err := jsontree.Of(done)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podvisor/podvisor/internal/vmi/jsontree"
 	"github.com/podvisor/podvisor/internal/vmi/schema"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/served"
@@ -42,11 +42,7 @@ func treeOfSpec(o vmi.Object) map[string]any {
 	if !spec.IsValid() {
 		return map[string]any{"spec": nil}
 	}
-	var t any
-	text, err := json.Marshal(spec.Addr().Interface())
-	if err == nil {
-		err = json.Unmarshal(text, &t)
-	}
+	t, err := jsontree.Of(spec.Addr().Interface())
 	if err != nil {
 		panic(fmt.Sprintf("%T is not JSON: %v", o, err)) // its types are made of what JSON has
 	}
