@@ -129,7 +129,7 @@ func (c *Client) newKindClient(d vmi.Definition) (kindClient, error) {
 	}
 	gv := d.GroupVersion()
 	cfg.GroupVersion = &gv
-	cfg.NegotiatedSerializer = negotiated{serializer.NewCodecFactory(s).WithoutConversion(), d}
+	cfg.NegotiatedSerializer = newNegotiated(serializer.NewCodecFactory(s).WithoutConversion(), d)
 	r, err := rest.RESTClientForConfigAndClient(cfg, c.http)
 	return kindClient{rest: r, codec: runtime.NewParameterCodec(s)}, err
 }

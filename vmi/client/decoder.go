@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,10 +22,17 @@ import (
 type negotiated struct {
 	runtime.NegotiatedSerializer
 	definition vmi.Definition
+	head       []byte       // of objects of the kind, as an API server writes them
+	object     reflect.Type // of objects of the kind
+}
+
+func newNegotiated(s runtime.NegotiatedSerializer, d vmi.Definition) negotiated {
+	head := fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, d.GroupVersion(), d.Kind)
+	return negotiated{s, d, head, reflect.TypeOf(d.New())}
 }
 
 func (n negotiated) DecoderToVersion(d runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
-	return decoder{n.NegotiatedSerializer.DecoderToVersion(d, gv), n.definition}
+	return decoder{n.NegotiatedSerializer.DecoderToVersion(d, gv), n.definition, n.head, n.object}
 }
 
 // decoder decodes answers and events. An object that the Go type cannot hold is
@@ -33,9 +41,17 @@ func (n negotiated) DecoderToVersion(d runtime.Decoder, gv runtime.GroupVersione
 type decoder struct {
 	runtime.Decoder
 	definition vmi.Definition
+	head       []byte
+	of         reflect.Type
 }
 
 func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	// Most are known by their beginning, without a first look at the whole.
+	if bytes.HasPrefix(data, d.head) {
+		gvk := d.definition.GroupVersionKind
+		out, err := d.object(data, into)
+		return out, &gvk, err
+	}
 	var first error
 	if !quantity.Suspicious(data) {
 		out, gvk, err := d.Decoder.Decode(data, defaults, into)
@@ -64,10 +80,11 @@ func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 
 // object decodes one object. As a client's decoder does, it leaves the kind out.
 func (d decoder) object(data []byte, into runtime.Object) (vmi.Object, error) {
-	o := d.definition.New()
-	if reflect.TypeOf(into) == reflect.TypeOf(o) {
-		o = into.(vmi.Object)
+	o, ok := into.(vmi.Object)
+	if ok && reflect.TypeOf(o) == d.of {
 		reflect.ValueOf(o).Elem().SetZero() // what failed before may have left a part
+	} else {
+		o = d.definition.New()
 	}
 	if err := decode.Into(data, o); err != nil && vmi.Unreadable(o) == nil {
 		return nil, err
