@@ -39,7 +39,6 @@ func Completed(kind string, object map[string]any) map[string]any {
 }
 
 func completed(n *node, v any) any {
-	n = n.real()
 	if n == nil {
 		n = &node{}
 	}
@@ -47,15 +46,15 @@ func completed(n *node, v any) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, value := range v {
-			below := n.child(name).real()
+			below := n.child(name)
 			if value == nil && below != nil && !below.Nullable {
 				continue
 			}
 			out[name] = completed(below, value)
 		}
-		for name, below := range n.Properties {
-			if d := below.real().Default; d != nil && out[name] == nil {
-				out[name] = d
+		for _, name := range n.defaulted {
+			if out[name] == nil {
+				out[name] = n.Properties[name].Default
 			}
 		}
 		return out
@@ -82,16 +81,32 @@ type checker struct{ faults field.ErrorList }
 
 func (c *checker) add(e *field.Error) { c.faults = append(c.faults, e) }
 
+// place is where a value is in the object, which is nil. Its path is made for a fault only.
+type place struct {
+	around *place
+	name   string // of a field
+	index  int    // of an element, or -1
+}
+
+func (p *place) path() *field.Path {
+	switch {
+	case p == nil:
+		return nil
+	case p.index >= 0:
+		return p.around.path().Index(p.index)
+	}
+	return child(p.around.path(), p.name)
+}
+
 // value checks a value and all below it.
-func (c *checker) value(at *field.Path, n *node, v any) {
-	n = n.real()
+func (c *checker) value(at *place, n *node, v any) {
 	switch {
 	case len(c.faults) >= MaxFaults:
 		return
 	case v == nil && n.Nullable:
 		return
 	case !n.is(v):
-		c.add(field.TypeInvalid(at, typeOf(v), "must be of type "+n.types()+": "+fmt.Sprintf("%q", typeOf(v))))
+		c.add(field.TypeInvalid(at.path(), typeOf(v), "must be of type "+n.types()+": "+fmt.Sprintf("%q", typeOf(v))))
 		return
 	}
 	before := len(c.faults)
@@ -108,14 +123,18 @@ func (c *checker) value(at *field.Path, n *node, v any) {
 		}
 	}
 	if len(n.Enum) > 0 && !slices.ContainsFunc(n.Enum, func(e any) bool { return reflect.DeepEqual(e, v) }) {
-		c.add(field.NotSupported(at, v, texts(n.Enum)))
+		c.add(field.NotSupported(at.path(), v, texts(n.Enum)))
 	}
 	if len(c.faults) > before {
 		return // a rule takes the rest for right
 	}
+	if len(n.Rules) == 0 {
+		return
+	}
+	self := scope{"self": v}
 	for _, r := range n.Rules {
-		if ok, err := r.expression.eval(scope{"self": v}); err != nil || ok != true {
-			c.add(field.Invalid(below(at, r.FieldPath), field.OmitValueType{}, r.Message))
+		if ok, err := r.expression.eval(self); err != nil || ok != true {
+			c.add(field.Invalid(below(at.path(), r.FieldPath), field.OmitValueType{}, r.Message))
 		}
 	}
 }
@@ -197,21 +216,21 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-func (c *checker) object(at *field.Path, n *node, v map[string]any) {
+func (c *checker) object(at *place, n *node, v map[string]any) {
 	for _, name := range n.Required {
 		if _, ok := v[name]; !ok {
-			c.add(field.Required(child(at, name), ""))
+			c.add(field.Required(child(at.path(), name), ""))
 		}
 	}
 	if most := n.MaxProperties; most != nil && len(v) > *most {
-		c.add(field.TooMany(at, len(v), *most))
+		c.add(field.TooMany(at.path(), len(v), *most))
 	}
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		switch p := n.Properties[name]; {
 		case p != nil:
-			c.value(child(at, name), p, v[name])
+			c.value(&place{at, name, -1}, p, v[name])
 		case n.Values != nil:
-			c.value(child(at, name), n.Values, v[name])
+			c.value(&place{at, name, -1}, n.Values, v[name])
 		}
 	}
 }
@@ -224,19 +243,22 @@ func child(at *field.Path, name string) *field.Path {
 	return at.Child(name)
 }
 
-func (c *checker) list(at *field.Path, n *node, v []any) {
+func (c *checker) list(at *place, n *node, v []any) {
 	if most := n.MaxItems; most != nil && len(v) > *most {
-		c.add(field.TooMany(at, len(v), *most))
+		c.add(field.TooMany(at.path(), len(v), *most))
 		return
 	}
 	seen := map[string]bool{}
 	for i := range v {
 		if n.Items != nil {
-			c.value(at.Index(i), n.Items, v[i])
+			c.value(&place{around: at, index: i}, n.Items, v[i])
+		}
+		if len(v) == 1 {
+			return // it differs from no other
 		}
 		if key, ok := n.key(v[i]); ok {
 			if seen[key] {
-				c.add(field.Duplicate(at.Index(i), keyOf(n, v[i])))
+				c.add(field.Duplicate(at.path().Index(i), keyOf(n, v[i])))
 			}
 			seen[key] = true
 		}
@@ -266,30 +288,30 @@ func keyOf(n *node, v any) any {
 	return key
 }
 
-func (c *checker) text(at *field.Path, n *node, v string) {
+func (c *checker) text(at *place, n *node, v string) {
 	if most := n.MaxLength; most != nil && utf8.RuneCountInString(v) > *most {
-		c.add(field.TooLong(at, "", *most))
+		c.add(field.TooLong(at.path(), "", *most))
 		return
 	}
 	if least := n.MinLength; least != nil && utf8.RuneCountInString(v) < *least {
-		c.add(field.Invalid(at, v, fmt.Sprintf("should be at least %d chars long", *least)))
+		c.add(field.Invalid(at.path(), v, fmt.Sprintf("should be at least %d chars long", *least)))
 	}
 	if n.pattern != nil && !n.pattern.MatchString(v) {
-		c.add(field.Invalid(at, v, fmt.Sprintf("should match '%s'", n.Pattern)))
+		c.add(field.Invalid(at.path(), v, fmt.Sprintf("should match '%s'", n.Pattern)))
 	}
 	if n.Format == "byte" {
 		if _, err := base64.StdEncoding.DecodeString(v); err != nil {
-			c.add(field.Invalid(at, v, "must be of type byte, which is base64"))
+			c.add(field.Invalid(at.path(), v, "must be of type byte, which is base64"))
 		}
 	}
 }
 
-func (c *checker) number(at *field.Path, n *node, v any, f float64) {
+func (c *checker) number(at *place, n *node, v any, f float64) {
 	if n.Minimum != nil && f < *n.Minimum {
-		c.add(field.Invalid(at, v, fmt.Sprintf("should be greater than or equal to %s", shown(*n.Minimum))))
+		c.add(field.Invalid(at.path(), v, fmt.Sprintf("should be greater than or equal to %s", shown(*n.Minimum))))
 	}
 	if n.Maximum != nil && f > *n.Maximum {
-		c.add(field.Invalid(at, v, fmt.Sprintf("should be less than or equal to %s", shown(*n.Maximum))))
+		c.add(field.Invalid(at.path(), v, fmt.Sprintf("should be less than or equal to %s", shown(*n.Maximum))))
 	}
 }
 

@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"unicode"
@@ -153,13 +154,9 @@ func (e filter) eval(s scope) (any, error) {
 		return nil, fmt.Errorf("%v is no list", v)
 	}
 	var out []any
+	within := maps.Clone(s)
 	for _, v := range of {
-		within := scope{e.variable: v}
-		for k, v := range s {
-			if k != e.variable {
-				within[k] = v
-			}
-		}
+		within[e.variable] = v
 		keep, err := truth(e.condition, within)
 		if err != nil {
 			return nil, err

@@ -45,6 +45,8 @@ type node struct {
 	Rules []rule `json:"x-kubernetes-validations,omitempty"`
 
 	pattern *regexp.Regexp
+	// defaulted are the Properties with a Default.
+	defaulted []string
 }
 
 // rule is a rule in CEL.
@@ -70,16 +72,33 @@ var all = sync.OnceValue(func() *schemas {
 		panic(fmt.Sprintf("the generated schemas: %v", err))
 	}
 	for _, n := range s.Shared {
-		n.prepare()
+		if n.Ref == 0 {
+			n.prepare(s.Shared)
+		}
 	}
-	for _, n := range s.Kinds {
-		n.prepare()
+	for kind, n := range s.Kinds {
+		s.Kinds[kind] = n.prepared(s.Shared)
 	}
 	return s
 })
 
-// prepare compiles what is text in the schema and in those below it.
-func (n *node) prepare() {
+// prepared is the schema that is meant, ready for use, or nil for nil.
+func (n *node) prepared(shared []*node) *node {
+	if n == nil {
+		return nil
+	}
+	if n.Ref == 0 {
+		n.prepare(shared)
+	}
+	for n.Ref > 0 { // those that are shared are prepared on their own
+		n = shared[n.Ref-1]
+	}
+	return n
+}
+
+// prepare compiles what is text in the schema and in those below it, and puts in place of
+// each reference below it the schema that is meant.
+func (n *node) prepare(shared []*node) {
 	if n.Pattern != "" {
 		n.pattern = regexp.MustCompile(n.Pattern)
 	}
@@ -90,20 +109,12 @@ func (n *node) prepare() {
 		}
 		n.Rules[i].expression = e
 	}
-	for _, below := range n.Properties {
-		below.prepare()
-	}
-	for _, below := range []*node{n.Items, n.Values} {
-		if below != nil {
-			below.prepare()
+	for name, below := range n.Properties {
+		below = below.prepared(shared)
+		n.Properties[name] = below
+		if below.Default != nil {
+			n.defaulted = append(n.defaulted, name)
 		}
 	}
-}
-
-// real is the schema that a reference means.
-func (n *node) real() *node {
-	for n != nil && n.Ref > 0 {
-		n = all().Shared[n.Ref-1]
-	}
-	return n
+	n.Items, n.Values = n.Items.prepared(shared), n.Values.prepared(shared)
 }
