@@ -58,15 +58,18 @@ var errOtherBuild = errors.New("the pod was rendered by another build of virt-co
 // launcher of the VMI that controls it. The error is that this is not known.
 func (o Owned) podRefusal(ctx context.Context, req *admissionv1.AdmissionRequest) (string, error) {
 	var named struct {
-		Metadata metav1.ObjectMeta
-		Spec     struct{ PriorityClassName string }
+		Metadata struct {
+			metav1.ObjectMeta
+			ManagedFields json.RawMessage `json:"managedFields"` // not read
+		}
+		Spec struct{ PriorityClassName string }
 	}
 	var tree any
 	if err := errors.Join(json.Unmarshal(req.Object.Raw, &named), json.Unmarshal(req.Object.Raw, &tree)); err != nil {
 		return fmt.Sprintf("decode the Pod: %v", err), nil
 	}
 	var made corev1.Pod
-	made.ObjectMeta = named.Metadata
+	made.ObjectMeta = named.Metadata.ObjectMeta
 	ref := metav1.GetControllerOfNoCopy(&made)
 	if ref == nil || len(made.OwnerReferences) != 1 || ref.APIVersion != vmi.GroupVersion.String() || ref.Kind != vmi.VirtualMachineInstances.Kind {
 		return podNotAskedFor, nil
@@ -150,8 +153,11 @@ func (l Launchers) defaultClass(ctx context.Context, name string) (string, error
 
 // namedPods is what of a VMI says which pods it has.
 type namedPods struct {
-	metav1.ObjectMeta `json:"metadata"`
-	Status            struct {
+	Metadata struct {
+		Name string    `json:"name"`
+		UID  types.UID `json:"uid"`
+	} `json:"metadata"`
+	Status struct {
 		ActivePods     map[types.UID]string `json:"activePods"`
 		MigrationState struct {
 			SourcePod string `json:"sourcePod"`
@@ -169,7 +175,7 @@ func (o Owned) statusRefusal(ctx context.Context, req *admissionv1.AdmissionRequ
 	if err := errors.Join(json.Unmarshal(req.OldObject.Raw, &was), json.Unmarshal(req.Object.Raw, &is)); err != nil {
 		return fmt.Sprintf("decode the status: %v", err), nil
 	}
-	v := &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: is.Name, UID: is.UID}}
+	v := &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: is.Metadata.Name, UID: is.Metadata.UID}}
 	names := []string{pod.Name(v), is.Status.MigrationState.TargetPod, is.Status.MigrationState.SourcePod}
 	for uid, node := range is.Status.ActivePods {
 		if was.Status.ActivePods[uid] == node {
