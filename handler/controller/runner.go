@@ -140,10 +140,12 @@ func (r *runner) run(ctx context.Context) {
 	defer cancel()
 	r.began = time.Now()
 	var last handler.Step
-	pause := firstPause
+	pause, still := firstPause, false
 	for {
 		_, changed := r.now()
-		r.observe(ctx)
+		if !still {
+			r.observe(ctx)
+		}
 		step := handler.Next(r.known)
 		if ctx.Err() != nil {
 			return
@@ -156,6 +158,7 @@ func (r *runner) run(ctx context.Context) {
 			return
 		}
 		err := r.do(ctx, step)
+		still = !still && err == nil && step == handler.StepPerform // the guest does, and waits for the next step
 		if err == nil && step != handler.StepWait {
 			continue
 		}

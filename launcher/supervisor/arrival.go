@@ -46,6 +46,8 @@ type arrival struct {
 	spec *vmi.DomainSpec
 
 	finished  *once[protocol.MigrationStep] // nil: it was not asked for
+	runs      chan struct{}                 // with finished; closed by run
+	run       func()
 	discarded *once[protocol.MigrationStep] // nil: the guest may run here yet
 
 	streams int         // of the memory, that are open
@@ -392,13 +394,47 @@ func (s *Supervisor) finishing(o protocol.MigrationEnd) (finished, discarded *on
 		if a.late != nil {
 			a.late.Stop()
 		}
+		a.runs = make(chan struct{})
+		a.run = sync.OnceFunc(func() {
+			s.config.Logger.Info("the guest runs here", "uid", a.uid)
+			close(a.runs)
+		})
 		a.finished = doOnce(s, func(ctx context.Context) (protocol.MigrationStep, error) { return s.finish(ctx, a, o.Cookie) })
 	}
 	return a.finished, a.discarded, nil
 }
 
-// finish lets the guest run. One that cannot is discarded.
+// finish lets the guest run. It returns as soon as the guest does, and libvirt goes on with what
+// it does afterwards: the guest's peers wait for the answer. In a post-copy the source has a part
+// of the guest until libvirt is done.
 func (s *Supervisor) finish(ctx context.Context, a *arrival, cookie []byte) (protocol.MigrationStep, error) {
+	s.config.Logger.Info("the guest is to run here", "uid", a.uid)
+	done := doOnce(s, func(ctx context.Context) (protocol.MigrationStep, error) { return s.finishWhole(ctx, a, cookie) })
+	runs := a.runs
+	if a.settings.PostCopy {
+		runs = nil
+	}
+	select {
+	case <-runs:
+		return protocol.MigrationStep{UID: a.uid}, nil
+	case <-done.done:
+		return done.value, done.err
+	case <-ctx.Done():
+		return protocol.MigrationStep{}, context.Cause(ctx)
+	}
+}
+
+// runsNow notes that the guest runs.
+func (s *Supervisor) runsNow() {
+	s.moves.mu.Lock()
+	defer s.moves.mu.Unlock()
+	if a := s.moves.to; a != nil && a.run != nil {
+		a.run()
+	}
+}
+
+// finishWhole does all that makes the guest run. One that cannot is discarded.
+func (s *Supervisor) finishWhole(ctx context.Context, a *arrival, cookie []byte) (protocol.MigrationStep, error) {
 	step := protocol.MigrationStep{UID: a.uid}
 	var c carried
 	err := json.Unmarshal(cookie, &c)
@@ -415,7 +451,7 @@ func (s *Supervisor) finish(ctx context.Context, a *arrival, cookie []byte) (pro
 		})
 		m := a.m
 		m.Paused = c.Paused
-		step.Cookie, err = a.conn.MigrateFinish(ctx, s.domainName(), m, c.Libvirt, libvirt.Moved)
+		_, err = a.conn.MigrateFinish(ctx, s.domainName(), m, c.Libvirt, libvirt.Moved)
 	}
 	if err != nil && !s.runsHere(ctx) {
 		s.config.Logger.Error("the guest does not run here", "uid", a.uid, "err", err)
@@ -431,7 +467,7 @@ func (s *Supervisor) finish(ctx context.Context, a *arrival, cookie []byte) (pro
 	if err != nil {
 		s.config.Logger.Warn("the guest runs here, but not as libvirt would have it", "uid", a.uid, "err", err)
 	}
-	s.settle(ctx, a, c, step.Cookie)
+	s.settle(ctx, a, c)
 	return step, nil
 }
 
@@ -458,7 +494,7 @@ func (s *Supervisor) runsHere(ctx context.Context) bool {
 }
 
 // settle makes the domain one as any other, from whose start on the launcher is there.
-func (s *Supervisor) settle(ctx context.Context, a *arrival, c carried, cookie []byte) {
+func (s *Supervisor) settle(ctx context.Context, a *arrival, c carried) {
 	made := a.made
 	made.paused = c.Paused
 	err := s.call(ctx, func(ctx context.Context, conn *libvirt.Connection) error {
@@ -484,7 +520,7 @@ func (s *Supervisor) settle(ctx context.Context, a *arrival, c carried, cookie [
 		desired = *f.desired
 	})
 	s.config.Logger.Info("the guest has come", "uid", a.uid, "paused", c.Paused)
-	if err := errors.Join(s.keep(note{UID: a.uid, Stage: protocol.MigrationArrived, Cookie: cookie}), s.waits(false)); err != nil {
+	if err := errors.Join(s.keep(note{UID: a.uid, Stage: protocol.MigrationArrived}), s.waits(false)); err != nil {
 		s.config.Logger.Warn("note that the guest has come", "err", err)
 	}
 	_ = a.conn.Close() // fails if the daemon has ended it

@@ -296,6 +296,7 @@ func (s *Supervisor) perform(ctx context.Context, d *departure, cookie []byte) (
 	if err != nil {
 		return step, err
 	}
+	s.config.Logger.Info("everything is sent", "uid", d.uid)
 	c := carried{Libvirt: cookie}
 	var desired protocol.Desired
 	s.facts.change(func(f *facts) {
@@ -307,7 +308,6 @@ func (s *Supervisor) perform(ctx context.Context, d *departure, cookie []byte) (
 		sent.Stage = protocol.MigrationSent
 		f.migration = &sent
 	})
-	s.config.Logger.Info("everything is sent", "uid", d.uid)
 	step.UID = d.uid
 	if c.Variables, err = variables(&desired.Instance.Spec.Domain); err == nil {
 		step.Cookie, err = json.Marshal(c)

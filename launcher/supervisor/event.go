@@ -89,6 +89,7 @@ func (s *Supervisor) happened(e libvirt.Event) {
 			f.off, f.resumed = false, true
 			f.runs()
 		})
+		s.runsNow()
 	case libvirt.ShutDown:
 		s.facts.change(func(f *facts) { f.off = true })
 	case libvirt.Interrupted:
@@ -111,7 +112,14 @@ func (s *Supervisor) happened(e libvirt.Event) {
 // suspended notes that the guest was paused, with what can be found out about the
 // cause. Events that follow wait for that.
 func (s *Supervisor) suspended(e libvirt.Event) {
-	s.facts.change(func(f *facts) { f.events++ })
+	var m protocol.Migration
+	s.facts.change(func(f *facts) {
+		f.events++
+		m = f.moving()
+	})
+	if m.Stage == protocol.MigrationSends {
+		s.config.Logger.Info("the guest stands still", "uid", m.UID, "pause", e.Pause)
+	}
 	pause := protocol.Pause{Cause: e.Pause}
 	err := s.call(s.inner, func(ctx context.Context, c *libvirt.Connection) error {
 		pause = s.explained(ctx, c, e.Pause)
