@@ -18,9 +18,10 @@ type answers struct {
 	stop func()
 	wg   *sync.WaitGroup
 	mu   sync.Mutex
-	// last is when the last question with an answer was asked, and gap the longest time between two.
-	last time.Time
-	gap  time.Duration
+	// last is when the last question with an answer was asked, and gap the longest time between two,
+	// of which the later was asked at gapEnd.
+	last, gapEnd time.Time
+	gap          time.Duration
 }
 
 // asking asks at each tick, each time in a goroutine of its own: ask says whether there was an answer.
@@ -50,8 +51,8 @@ func (s space) asking(tick time.Duration, ask func(number int) bool) *answers {
 func (a *answers) answered(asked time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.last.IsZero() {
-		a.gap = max(a.gap, asked.Sub(a.last))
+	if gap := asked.Sub(a.last); !a.last.IsZero() && gap > a.gap {
+		a.gap, a.gapEnd = gap, asked
 	}
 	if asked.After(a.last) {
 		a.last = asked

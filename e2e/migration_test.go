@@ -277,6 +277,7 @@ func TestAGuestMovesThereAndBackAndItsUsersGoOn(t *testing.T) {
 			require.NoError(t, err)
 
 			var byICMP, byTCP, byClock, whole []time.Duration
+			var parts []switchover
 			for range *moves {
 				from := v.Status.NodeName
 				pings, dials := s.ping(from, movingAddress(10+number)), s.dial(from, svc.Spec.ClusterIP+":80")
@@ -286,6 +287,7 @@ func TestAGuestMovesThereAndBackAndItsUsersGoOn(t *testing.T) {
 				v = s.moved(m, from)
 				after := visitor.goesOn("http://mover", before)
 				byICMP, byTCP = append(byICMP, pings.end()), append(byTCP, dials.end())
+				parts = append(parts, s.switchover(m, pings))
 				byClock = append(byClock, after.offset-before.offset)
 				before = after
 				require.Equal(t, files, visitor.awaitPage("http://mover/cgi-bin/files"), "the guest has the files that it had")
@@ -308,6 +310,7 @@ func TestAGuestMovesThereAndBackAndItsUsersGoOn(t *testing.T) {
 				slices.Sort(all)
 				t.Logf("%s: %s: median %s, worst %s of %d", model, name, all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond), len(all))
 			}
+			t.Logf("%s: the switch, medians of %d:\n%s", model, len(parts), table(parts))
 			s.delete("mover")
 			s.awaitGone(v)
 		})

@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/e2e/install"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// moments are those of the switch of a migration in their order, by the lines of logs that say
+// them, with what passes until each and who does that. The nodes have one clock.
+var moments = []struct{ in, says, until string }{
+	{"", "", ""},
+	{"launcher of the source", `"msg":"the guest stands still"`, "QEMU pauses the guest: since the last question by ICMP that it answered there"},
+	{"launcher of the source", `"msg":"everything is sent"`, "libvirt ends the copies of disks, QEMU sends the rest"},
+	{"handler of the source", `"msg":"migration","step":"finish"`, "Podvisor notes that, and the handler has the answer"},
+	{"launcher of the target", `"msg":"the guest is to run here"`, "Podvisor asks the target"},
+	{"launcher of the target", `"msg":"the guest runs here"`, "libvirt and QEMU let the guest run"},
+	{"handler of the target", `"msg":"called the launcher","call":"migration-finish"`, "Podvisor answers, and announces the guest"},
+	{"", "", "the first question by ICMP is asked that it answers here"},
+}
+
+// switchover is how long each part of a switch took, by its moment. 0: that is not known.
+type switchover []time.Duration
+
+// switchover reads the moments of the migration. The pings are those of the guest.
+func (s space) switchover(m *vmi.VirtualMachineInstanceMigration, pings *answers) switchover {
+	s.t.Helper()
+	state := m.Status.MigrationState
+	logs := map[string][]string{
+		"launcher of the source": s.linesOf(s.name, state.SourcePod, vmi.ComputeContainer, m.UID),
+		"launcher of the target": s.linesOf(s.name, state.TargetPod, vmi.ComputeContainer, m.UID),
+		"handler of the source":  s.linesOf(install.Namespace, s.handlerOf(state.SourceNode), "", m.UID),
+		"handler of the target":  s.linesOf(install.Namespace, s.handlerOf(state.TargetNode), "", m.UID),
+	}
+	asked := []time.Time{pings.gapEnd.Add(-pings.gap), pings.gapEnd} // zero if none was answered
+	var all switchover
+	var before time.Time
+	for _, moment := range moments {
+		var at time.Time
+		if moment.in == "" {
+			at, asked = asked[0], asked[1:]
+		} else {
+			at = s.moment(logs[moment.in], moment.says)
+		}
+		var took time.Duration
+		if !before.IsZero() && !at.IsZero() {
+			took = at.Sub(before)
+		}
+		all, before = append(all, took), at
+	}
+	return all
+}
+
+// handlerOf is the pod of virt-handler on the node.
+func (s space) handlerOf(node string) string {
+	s.t.Helper()
+	l, err := world.kube.CoreV1().Pods(install.Namespace).List(s.t.Context(), metav1.ListOptions{LabelSelector: "kubevirt.io=virt-handler", FieldSelector: "spec.nodeName=" + node})
+	require.NoError(s.t, err)
+	require.Len(s.t, l.Items, 1)
+	return l.Items[0].Name
+}
+
+// linesOf are the lines of the log that name the migration.
+func (s space) linesOf(namespace, pod, container string, uid types.UID) (all []string) {
+	s.t.Helper()
+	log, err := world.kube.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, SinceSeconds: new(int64(120))}).Stream(s.t.Context())
+	require.NoError(s.t, err)
+	defer log.Close()
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), string(uid)) {
+			all = append(all, lines.Text())
+		}
+	}
+	require.NoError(s.t, lines.Err())
+	return all
+}
+
+// moment is the time of the line that says it. The attributes of a line between its message and
+// those that it says are left out.
+func (s space) moment(lines []string, says string) time.Time {
+	s.t.Helper()
+	for _, line := range lines {
+		missing := slices.ContainsFunc(strings.SplitAfter(says, `",`), func(part string) bool { return !strings.Contains(line, strings.TrimSuffix(part, ",")) })
+		if missing {
+			continue
+		}
+		var of struct{ Time time.Time }
+		require.NoError(s.t, json.Unmarshal([]byte(line), &of), line)
+		return of.Time
+	}
+	s.t.Fatalf("no line says %s:\n%s", says, strings.Join(lines, "\n"))
+	return time.Time{}
+}
+
+// table are the medians of the parts of switches, and the longest.
+func table(all []switchover) string {
+	var b strings.Builder
+	for n, moment := range moments {
+		var part []time.Duration
+		for _, one := range all {
+			if one[n] != 0 {
+				part = append(part, one[n])
+			}
+		}
+		if len(part) == 0 {
+			continue
+		}
+		slices.Sort(part)
+		fmt.Fprintf(&b, "%8s  up to %8s  %s\n", part[len(part)/2].Round(100*time.Microsecond), part[len(part)-1].Round(time.Millisecond), moment.until)
+	}
+	return b.String()
+}
