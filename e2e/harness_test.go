@@ -370,7 +370,12 @@ func (s space) readConsole(v *vmi.VirtualMachineInstance) (string, error) {
 // would not give the last lines of a pod that is deleted as soon as it ends.
 func (s space) keepConsole(v *vmi.VirtualMachineInstance) func() string {
 	s.t.Helper()
-	p := s.pod(v)
+	return s.keepConsoleIn(s.pod(v))
+}
+
+// keepConsoleIn is keepConsole for one of several pods.
+func (s space) keepConsoleIn(p corev1.Pod) func() string {
+	s.t.Helper()
 	pid, err := world.cluster.Node(p.Spec.NodeName).PID()
 	require.NoError(s.t, err)
 	f, err := os.Open(fmt.Sprintf("/proc/%d/root/var/log/pods/%s_%s_%s/%s/0.log", pid, s.name, p.Name, p.UID, vmi.ComputeContainer))

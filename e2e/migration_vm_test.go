@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -96,4 +100,81 @@ func TestWhatAUserAsksOfAVMThatMovesIsDone(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// ending is when a guest that moves is to end, and by what.
+type ending struct {
+	// phase is that of the migration. Empty: the source has sent everything, and the target
+	// has not said yet whether the guest runs there.
+	phase vmi.MigrationPhase
+	// stopped says that its VM is stopped. Otherwise the VMI is deleted.
+	stopped bool
+}
+
+// TestAGuestThatMovesPowersOffOnceWhenItIsToEnd is about the row of the table in
+// docs/migration.md of a VM that is stopped, and of a VMI that is deleted. make test-migrations
+// tries all of them.
+func TestAGuestThatMovesPowersOffOnceWhenItIsToEnd(t *testing.T) {
+	t.Parallel()
+	all := []ending{
+		{vmi.MigrationPhaseScheduling, false}, {vmi.MigrationPhaseScheduling, true}, {vmi.MigrationPhaseTargetReady, false}, {vmi.MigrationPhaseTargetReady, true},
+		{vmi.MigrationPhaseRunning, false}, {vmi.MigrationPhaseRunning, true}, {"", false}, {"", true},
+	}
+	if *moves < len(all) {
+		all = all[:1]
+	}
+	for _, e := range all {
+		t.Run(fmt.Sprintf("%s, stopped: %t", cmp.Or(e.phase, "sent"), e.stopped), func(t *testing.T) {
+			s := newSpace(t)
+			if e.phase != "" {
+				s.slowly(func(*migrationpolicy.MigrationPolicySpec) {})
+			}
+			in := guest("ends", cloudConfig("hostname: ends"), vmitest.WithGracePeriod(20))
+			if e.stopped {
+				s.vmOf(in)
+			} else {
+				s.create(in)
+			}
+			s.awaitPhase("ends", vmi.PhaseRunning)
+			v := s.awaitSteady("ends")
+			from := s.keepConsole(v)
+			m := s.migrate("ends")
+			to := func() string { return "" }
+			var shown string // at the source
+			if e.phase != "" {
+				s.awaitMigration(m, e.phase)
+			} else {
+				s.awaitMigration(m, vmi.MigrationPhaseScheduled)
+				target := slices.DeleteFunc(s.pods(v), func(p corev1.Pod) bool { return p.Spec.NodeName == v.Status.NodeName })
+				require.Len(t, target, 1)
+				to = s.keepConsoleIn(target[0])
+				for deadline := time.Now().Add(long); !strings.Contains(shown, "everything is sent"); time.Sleep(time.Millisecond) {
+					require.True(t, time.Now().Before(deadline), shown)
+					shown += from()
+				}
+			}
+			if e.stopped {
+				s.run("ends", vmi.RunHalted)
+			} else {
+				s.delete("ends")
+			}
+			s.awaitGone(v)
+
+			there := strings.Count(to(), "powering off")
+			here := strings.Count(shown+from(), "powering off")
+			require.Equal(t, 1, here+there, "%d times at the source and %d times at the target", here, there)
+			now, err := world.vmis.VirtualMachineInstanceMigrations(s.name).Get(t.Context(), m.Name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return
+			}
+			require.NoError(t, err)
+			if e.phase == "" {
+				t.Logf("the guest powered off at the target: %t, and the migration is %s", there == 1, now.Status.Phase)
+				require.True(t, now.Status.Phase.Final())
+			} else {
+				require.Equal(t, 1, here, "it powers off where it was")
+				require.Equal(t, vmi.MigrationPhaseFailed, now.Status.Phase)
+			}
+		})
+	}
 }
