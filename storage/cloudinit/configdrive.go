@@ -20,6 +20,7 @@ const (
 type driveMetaData struct {
 	Hostname      string            `json:"hostname"`
 	InstanceID    string            `json:"instance_id"`
+	InstanceType  string            `json:"instance_type,omitempty"`
 	LocalHostname string            `json:"local_hostname"`
 	Keys          map[string]string `json:"public_keys,omitempty"`
 	UUID          string            `json:"uuid"`
@@ -72,7 +73,7 @@ func ConfigDrive(v *vmi.VirtualMachineInstance, c *vmi.CloudInitConfigDrive, s S
 		uuid = f.UUID
 	}
 	meta, err := json.Marshal(driveMetaData{
-		Hostname: v.Hostname(), InstanceID: instanceID(v), LocalHostname: v.Hostname(), UUID: string(uuid), Keys: named(s.Keys), Devices: devices,
+		Hostname: v.Hostname(), InstanceID: instanceID(v), InstanceType: instanceType(v), LocalHostname: v.Hostname(), UUID: string(uuid), Keys: named(s.Keys), Devices: devices,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write meta_data.json: %w", err)

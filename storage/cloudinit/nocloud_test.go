@@ -59,6 +59,19 @@ func TestNamesThatLookLikeNumbersAreQuoted(t *testing.T) {
 	require.Equal(t, map[string]any{"instance-id": "1e3.ns", "local-hostname": "true"}, got)
 }
 
+func TestAGuestReadsWhichInstanceTypeItHas(t *testing.T) {
+	v := named("vm")
+	for annotation, want := range map[string]string{"kubevirt.io/instancetype-name": "small", "kubevirt.io/cluster-instancetype-name": "u1.small"} {
+		v.Annotations = map[string]string{"kubevirt.io/instancetype-name": "small", annotation: want}
+		files, err := cloudinit.NoCloud(v, &vmi.CloudInitNoCloud{UserData: "x"}, cloudinit.Secrets{})
+		require.NoError(t, err)
+		require.Equal(t, "instance-id: vm.ns\ninstance-type: "+want+"\nlocal-hostname: vm\n", string(files[0].Content))
+		files, err = cloudinit.ConfigDrive(v, &vmi.CloudInitConfigDrive{UserData: "x"}, cloudinit.Secrets{})
+		require.NoError(t, err)
+		require.Contains(t, string(files[0].Content), `"instance_type":"`+want+`"`)
+	}
+}
+
 func TestWrongDataIsInvalid(t *testing.T) {
 	_, err := cloudinit.NoCloud(named("vm"), &vmi.CloudInitNoCloud{
 		UserData: "a", UserDataBase64: "YQ==",
