@@ -16,6 +16,12 @@ func Instancetype(s *instancetype.VirtualMachineInstancetypeSpec) field.ErrorLis
 	l := quantity.Faults(at, s)
 	overcommit := at.Child("memory", "overcommitPercent")
 	switch n := s.Memory.OvercommitPercent; {
+	if s.CPU.Guest == 0 {
+		l = append(l, field.Invalid(at.Child("cpu", "guest"), s.CPU.Guest, "must be at least 1"))
+	}
+	if s.Memory.Guest.Sign() <= 0 {
+		l = append(l, field.Invalid(at.Child("memory", "guest"), s.Memory.Guest.String(), "must be more than 0"))
+	}
 	case n < 0 || n > 100:
 		l = append(l, field.Invalid(overcommit, n, "must be from 0 to 100"))
 	case n != 0 && s.Memory.Hugepages != nil:

@@ -15,7 +15,9 @@ func TestAnInstanceTypeIsJudged(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ spec, want string }{
 		"the least":                 {`{cpu: {guest: 1}, memory: {guest: 1Gi}}`, ""},
-		"no processor":              {`{cpu: {guest: 0}, memory: {guest: 1Gi}}`, ""},
+		"no processor":              {`{cpu: {guest: 0}, memory: {guest: 1Gi}}`, "spec.cpu.guest"},
+		"no memory":                 {`{cpu: {guest: 1}, memory: {guest: 0}}`, "spec.memory.guest"},
+		"less memory than none":     {`{cpu: {guest: 1}, memory: {guest: -1Gi}}`, "spec.memory.guest"},
 		"half of the memory":        {`{cpu: {guest: 1}, memory: {guest: 1Gi, overcommitPercent: 50}}`, ""},
 		"huge pages":                {`{cpu: {guest: 1}, memory: {guest: 1Gi, hugepages: {pageSize: 2Mi}}}`, ""},
 		"more than the memory":      {`{cpu: {guest: 1}, memory: {guest: 1Gi, overcommitPercent: 101}}`, "spec.memory.overcommitPercent"},
