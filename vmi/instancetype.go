@@ -2,7 +2,7 @@ package vmi
 
 // InstancetypeMatcher names an instance type.
 type InstancetypeMatcher struct {
-	// Name is the name of the instance type. Required.
+	// Name is the name of the instance type. Required without inferFromVolume.
 	// +optional
 	Name string `json:"name,omitempty"`
 
@@ -16,22 +16,20 @@ type InstancetypeMatcher struct {
 	// +optional
 	RevisionName string `json:"revisionName,omitempty"`
 
-	// InferFromVolume takes the name from labels of the claim behind this
-	// volume.
+	// InferFromVolume takes name and kind, when the VM is written, from labels of the
+	// claim behind this volume. The VM then has these in its place.
 	// +optional
-	// +podvisor:unserved=no name is taken from a volume: name the object
 	InferFromVolume string `json:"inferFromVolume,omitempty"`
 
 	// InferFromVolumeFailurePolicy says what happens if those labels are not
 	// there: Reject refuses the VM, Ignore uses none. Default: Reject.
 	// +optional
-	// +podvisor:unserved=no name is taken from a volume: name the object
 	InferFromVolumeFailurePolicy *InferFromVolumeFailurePolicy `json:"inferFromVolumeFailurePolicy,omitempty"`
 }
 
 // PreferenceMatcher names a preference.
 type PreferenceMatcher struct {
-	// Name is the name of the preference. Required.
+	// Name is the name of the preference. Required without inferFromVolume.
 	// +optional
 	Name string `json:"name,omitempty"`
 
@@ -45,16 +43,14 @@ type PreferenceMatcher struct {
 	// +optional
 	RevisionName string `json:"revisionName,omitempty"`
 
-	// InferFromVolume takes the name from labels of the claim behind this
-	// volume.
+	// InferFromVolume takes name and kind, when the VM is written, from labels of the
+	// claim behind this volume. The VM then has these in its place.
 	// +optional
-	// +podvisor:unserved=no name is taken from a volume: name the object
 	InferFromVolume string `json:"inferFromVolume,omitempty"`
 
 	// InferFromVolumeFailurePolicy says what happens if those labels are not
 	// there: Reject refuses the VM, Ignore uses none. Default: Reject.
 	// +optional
-	// +podvisor:unserved=no name is taken from a volume: name the object
 	InferFromVolumeFailurePolicy *InferFromVolumeFailurePolicy `json:"inferFromVolumeFailurePolicy,omitempty"`
 }
 
@@ -82,12 +78,12 @@ type InstancetypeStatusRef struct {
 
 	// InferFromVolume is the volume that its name was taken from.
 	// +optional
-	// +podvisor:unserved=no name is taken from a volume
+	// +podvisor:unserved=a VM that is stored has the name that was taken
 	InferFromVolume string `json:"inferFromVolume,omitempty"`
 
 	// InferFromVolumeFailurePolicy says what would have happened without a name.
 	// +optional
-	// +podvisor:unserved=no name is taken from a volume
+	// +podvisor:unserved=a VM that is stored has the name that was taken
 	InferFromVolumeFailurePolicy *InferFromVolumeFailurePolicy `json:"inferFromVolumeFailurePolicy,omitempty"`
 
 	// ControllerRevisionRef names the ControllerRevision that holds it as it was

@@ -83,8 +83,8 @@ func TestAFieldThatIsNotServedIsRefusedWhateverTheClient(t *testing.T) {
 	w := newWebhooks(t, nil)
 	w.serve()
 	for name, tt := range map[string]struct{ manifest, want string }{
-		"an instance type of a volume": {"kind: VirtualMachine\nspec: {runStrategy: Always, instancetype: {inferFromVolume: root}, template: {spec: {domain: {devices: {}}}}}",
-			"spec.instancetype.inferFromVolume: Forbidden: not served yet: no name is taken from a volume: name the object"},
+		"a disk of a DataSource": {"kind: VirtualMachine\nspec: {runStrategy: Always, dataVolumeTemplates: [{metadata: {name: a}, spec: {sourceRef: {kind: DataSource, name: a}, storage: {}}}], template: {spec: {domain: {devices: {}}}}}",
+			"spec.dataVolumeTemplates[0].spec.sourceRef: Forbidden: not served yet: a DataSource may lead to another namespace"},
 		"a claim that is plugged": {"kind: VirtualMachineInstance\nspec: {domain: {memory: {guest: 64Mi}, devices: {disks: [{name: a, disk: {bus: virtio}}]}}, volumes: [{name: a, persistentVolumeClaim: {claimName: a, hotpluggable: true}}]}",
 			"spec.volumes[0].persistentVolumeClaim.hotpluggable: Forbidden: not served yet: nothing can be added to a running VMI yet"},
 	} {

@@ -139,6 +139,13 @@ var vm = []group{
 		{"spec.instancetype", `w.vmi.Spec.Domain.CPU.Sockets`},
 		{"status.instancetypeRef", `w.vm.Status.InstancetypeRef`},
 	}},
+	{Unit, "TestAVolumeNamesWhatItsVMIsToUse", []seen{
+		{"spec.instancetype.inferFromVolume", `tt.want, out.Spec.Instancetype`},
+		{"spec.instancetype.inferFromVolumeFailurePolicy", `require.Nil(t, out.Spec.Instancetype)`},
+	}},
+	{Unit, "TestAVolumeNamesAPreferenceWithoutAKind", []seen{
+		{"spec.preference.inferFromVolume", `&vmi.PreferenceMatcher{Name: "linux"}, out.Spec.Preference`},
+	}},
 	{Unit, "TestTheKindAndTheRevisionOfAReference", []seen{
 		{"spec.instancetype.kind", `ref.Kind`},
 		{"spec.instancetype.revisionName", `first, w.vm.Status.InstancetypeRef`},

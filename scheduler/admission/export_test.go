@@ -17,8 +17,8 @@ const completionPath = "/admission/completion"
 
 func init() {
 	hook := webhooks[DefaultsPath]
-	webhooks[completionPath] = webhook{func(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	webhooks[completionPath] = webhook{func(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest, sent []byte) (*admissionv1.AdmissionResponse, error) {
 		k.Create = func(vmi.Object, kinds.Cluster) field.ErrorList { return nil }
-		return hook.answer(k, c, req)
+		return hook.answer(k, c, req, sent)
 	}, hook.unreadable}
 }

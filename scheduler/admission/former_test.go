@@ -39,7 +39,7 @@ func TestAllWordsOfBeforeV1AreNamedAtOnce(t *testing.T) {
 			asked := metav1.GroupVersionKind{Group: gvk.Group, Version: tt.version, Kind: gvk.Kind}
 			raw, err := json.Marshal(map[string]any{"apiVersion": "kubevirt.io/v1", "kind": tt.kind, "metadata": map[string]any{"name": "a"}, "spec": json.RawMessage(tt.spec)})
 			require.NoError(t, err)
-			r, err := answerDefaults(k, kinds.Cluster{}, &admissionv1.AdmissionRequest{Name: "a", Kind: metav1.GroupVersionKind(gvk), RequestKind: &asked, Object: runtime.RawExtension{Raw: raw}})
+			r, err := answerDefaults(k, kinds.Cluster{}, &admissionv1.AdmissionRequest{Name: "a", Kind: metav1.GroupVersionKind(gvk), RequestKind: &asked, Object: runtime.RawExtension{Raw: raw}}, nil)
 			require.NoError(t, err)
 			require.Equal(t, len(tt.want) == 0, r.Allowed)
 			for _, want := range tt.want {

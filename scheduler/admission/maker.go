@@ -90,7 +90,7 @@ func makes[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], become func
 // sized is the VM with what it names, as the VMI was started with it: by the start revision,
 // which is made before the VMI.
 func sized(v *vmi.VirtualMachine, made *vmi.VirtualMachineInstance, p decided) (*vmi.VirtualMachine, error) {
-	if !instancetype.Matched(v) {
+	if len(instancetype.References(v)) == 0 {
 		return v, nil
 	}
 	r, err := p.Lookup.Revision(v.Namespace, vmi.StartRevision(v.UID, made.RevisionGeneration()))

@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,6 +51,12 @@ func knowing(live *instancetype.VirtualMachineClusterInstancetype, revisions map
 		}
 		raw, err := json.Marshal(is)
 		return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: runtime.RawExtension{Raw: raw}}, err
+	}
+	l.Claim = func(_, name string) (*corev1.PersistentVolumeClaim, error) {
+		if name != "disk" {
+			return nil, nil
+		}
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"instancetype.kubevirt.io/default-instancetype": "gpu"}}}, nil
 	}
 	return func(context.Context) instancetype.Lookup { return l }
 }
@@ -130,4 +138,91 @@ func TestAVMIsJudgedByWhatItNames(t *testing.T) {
 	require.False(t, answer.Allowed)
 	require.Contains(t, answer.Result.Message, "spec.template.spec.domain.cpu.cores")
 	require.True(t, judge(func(v *vmi.VirtualMachine) { v.Spec.Instancetype.Name = "later" }).Allowed, "what is not there is not judged")
+}
+
+// written is the VM as the webhook has it stored, or its refusal. old is the one before, or nil.
+func written(t *testing.T, w admission.Webhooks, user string, v, old *vmi.VirtualMachine) (*vmi.VirtualMachine, *admissionv1.AdmissionResponse) {
+	t.Helper()
+	req := &admissionv1.AdmissionRequest{
+		UID: "1", Operation: admissionv1.Create, Name: v.Name, Namespace: "ns", Kind: metav1.GroupVersionKind(vmi.VirtualMachines.GroupVersionKind),
+	}
+	req.UserInfo.Username = user
+	var err error
+	req.Object.Raw, err = json.Marshal(v)
+	require.NoError(t, err)
+	if old != nil {
+		req.Operation = admissionv1.Update
+		req.OldObject.Raw, err = json.Marshal(old)
+		require.NoError(t, err)
+	}
+	answer := reviewed(t, w, admission.DefaultsPath, req)
+	if !answer.Allowed {
+		return nil, answer
+	}
+	raw := req.Object.Raw
+	if answer.Patch != nil {
+		p, err := jsonpatch.DecodePatch(answer.Patch)
+		require.NoError(t, err)
+		raw, err = p.Apply(raw)
+		require.NoError(t, err)
+	}
+	out := &vmi.VirtualMachine{}
+	require.NoError(t, json.Unmarshal(raw, out))
+	return out, answer
+}
+
+// booting is a VM whose claim is to name what it uses.
+func booting(claim string) *vmi.VirtualMachine {
+	v := vmitest.NewVM(vmi.RunAlways, vmitest.WithClaim("root", claim))
+	v.Spec.Template.Spec.Domain.Memory = nil
+	v.Spec.Instancetype = &vmi.InstancetypeMatcher{InferFromVolume: "root"}
+	return v
+}
+
+func TestAVMIsStoredWithWhatItsClaimNames(t *testing.T) {
+	t.Parallel()
+	w := admission.Webhooks{Lookup: knowing(gpus(2, "example.com/first"), nil)}
+	for name, old := range map[string]*vmi.VirtualMachine{"created": nil, "changed": vmitest.NewVM(vmi.RunAlways, vmitest.WithClaim("root", "disk"))} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v, _ := written(t, w, "", booting("disk"), old)
+			require.Equal(t, &vmi.InstancetypeMatcher{Name: "gpu"}, v.Spec.Instancetype)
+			_, answer := written(t, w, "", booting("gone"), old)
+			require.NotNil(t, answer.Result)
+			require.EqualValues(t, http.StatusUnprocessableEntity, answer.Result.Code)
+			require.Equal(t, "spec.instancetype.inferFromVolume", answer.Result.Details.Causes[0].Field)
+
+			v = booting("disk")
+			v.Spec.Template.Spec.Domain.CPU = &vmi.CPU{Cores: 2}
+			v.Spec.Template.Spec.Domain.Memory = &vmi.Memory{Guest: new(resource.MustParse("512Mi"))}
+			v.Spec.Instancetype.InferFromVolumeFailurePolicy = new(vmi.InferFromVolumeIgnore)
+			if old == nil { // an update is judged by the other webhook
+				_, answer = written(t, w, "", v, old)
+				require.Len(t, answer.Result.Details.Causes, 1, "it has no memory of its own then")
+				require.Equal(t, "spec.template.spec.domain.cpu.cores", answer.Result.Details.Causes[0].Field)
+			}
+			v.Spec.Template.Spec.Domain.CPU = nil
+			stored, _ := written(t, w, "", v, old)
+			require.Nil(t, stored.Spec.Template.Spec.Domain.Memory)
+		})
+	}
+	both := booting("disk")
+	both.Spec.Instancetype.Name = "gpu"
+	stored := booting("disk")
+	stored.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "gpu"}
+	again, _ := written(t, w, "", both, stored)
+	require.Equal(t, &vmi.InstancetypeMatcher{Name: "gpu"}, again.Spec.Instancetype, "kubectl apply adds the volume to the name that was taken")
+	both.Spec.Template.Spec.Domain.Devices.Disks = append(both.Spec.Template.Spec.Domain.Devices.Disks, vmi.Disk{Name: "none"})
+	_, answer := written(t, w, "", both, nil)
+	require.Len(t, answer.Result.Details.Causes, 2, "with all other faults: %s", answer.Result.Message)
+	require.Equal(t, "spec.instancetype.name", answer.Result.Details.Causes[0].Field)
+	missing := booting("gone")
+	missing.Spec.Template.Spec.Domain.Devices.Disks = append(missing.Spec.Template.Spec.Domain.Devices.Disks, vmi.Disk{Name: "none"})
+	_, answer = written(t, w, "", missing, nil)
+	require.Len(t, answer.Result.Details.Causes, 2, "%s", answer.Result.Message)
+	bare := &vmi.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "bare", Annotations: map[string]string{"inferFromVolume": ""}}}
+	_, answer = written(t, w, "", bare, nil)
+	require.NotContains(t, answer.Result.Message, "inferFromVolume", "a VM without a template names no volume")
+	v, _ := written(t, w, "system:serviceaccount:kubevirt:virt-controller", booting("disk"), booting("disk"))
+	require.Equal(t, "root", v.Spec.Instancetype.InferFromVolume, "virt-controller may not change it")
 }

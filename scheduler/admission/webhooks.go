@@ -67,8 +67,9 @@ type Webhooks struct {
 
 // webhook is what is answered at one path.
 type webhook struct {
-	// answer is the answer to a request for an object of the kind.
-	answer func(kinds.Kind, kinds.Cluster, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
+	// answer is the answer to a request for an object of the kind. The object as it was
+	// sent is given if another one takes its place in the request.
+	answer func(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest, sent []byte) (*admissionv1.AdmissionResponse, error)
 	// unreadable is the answer to a request with an object that cannot be decoded.
 	unreadable func(*admissionv1.AdmissionRequest, error) *admissionv1.AdmissionResponse
 }
@@ -157,47 +158,19 @@ func (h Webhooks) respond(ctx context.Context, hook webhook, req *admissionv1.Ad
 	if h.KubeVirts != nil {
 		c.KubeVirts = h.KubeVirts()
 	}
+	var sent []byte
 	if k.GroupVersionKind == vmi.VirtualMachines.GroupVersionKind {
-		c.Instancetype, c.Preference = h.named(ctx, req)
+		var refusal *admissionv1.AdmissionResponse
+		if sent, refusal = h.infer(ctx, k, c, req); refusal != nil {
+			return refusal
+		}
+		h.name(ctx, &c, req)
 	}
-	response, err := hook.answer(k, c, req)
+	response, err := hook.answer(k, c, req, sent)
 	if err != nil {
 		return hook.unreadable(req, err)
 	}
 	return response
-}
-
-// named is what the VM of the request names. What cannot be found is left out: the VM is
-// judged without it, and does not start.
-func (h Webhooks) named(ctx context.Context, req *admissionv1.AdmissionRequest) (*instancetype.VirtualMachineInstancetypeSpec, *instancetype.VirtualMachinePreferenceSpec) {
-	var v, old struct {
-		Spec struct {
-			Instancetype *vmi.InstancetypeMatcher
-			Preference   *vmi.PreferenceMatcher
-		}
-		Status struct {
-			InstancetypeRef, PreferenceRef *vmi.InstancetypeStatusRef
-		}
-	}
-	if json.Unmarshal(req.Object.Raw, &v) != nil {
-		return nil, nil
-	}
-	// Who changes a VM does not change its status.
-	if len(req.OldObject.Raw) > 0 && json.Unmarshal(req.OldObject.Raw, &old) != nil {
-		return nil, nil
-	}
-	is := &vmi.VirtualMachine{}
-	is.Spec.Instancetype, is.Spec.Preference = v.Spec.Instancetype, v.Spec.Preference
-	is.Status.InstancetypeRef, is.Status.PreferenceRef = old.Status.InstancetypeRef, old.Status.PreferenceRef
-	refs := instancetype.References(is)
-	if len(refs) == 0 {
-		return nil, nil
-	}
-	found, err := lookup(ctx, h.Lookup).Find(req.Namespace, refs)
-	if err != nil && h.Logger != nil {
-		h.Logger.Warn("judge a VM without what it names", "vm", req.Namespace+"/"+nameOf(req), "err", err)
-	}
-	return instancetype.SpecsOf(found)
 }
 
 // inForce is the configuration that settings returns, or the default.
@@ -217,7 +190,7 @@ func refused(err *apierrors.StatusError) *admissionv1.AdmissionResponse {
 // answerDefaults answers with a patch. An object that is created is validated here, so that
 // its creation costs one review. A change of a spec that cannot be changed is refused here,
 // with its fields: the schema, which is checked next, knows only that there is one.
-func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest, sent []byte) (*admissionv1.AdmissionResponse, error) {
 	raw, err := tree(req.Object.Raw)
 	if err != nil {
 		return nil, err
@@ -243,6 +216,11 @@ func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionReq
 	out := allowed()
 	if req.Operation == admissionv1.Create {
 		out.Warnings = warnings(k, v, req)
+	}
+	if sent != nil {
+		if raw, err = tree(sent); err != nil {
+			return nil, err
+		}
 	}
 	if changes := difference(raw, done); len(changes) > 0 {
 		out.PatchType = new(admissionv1.PatchTypeJSONPatch)
@@ -284,7 +262,7 @@ func difference(from, to map[string]any) []jsonpatch.Operation {
 
 // answerValidation answers with all faults, in the form that the API server gives
 // to those of its own kinds.
-func answerValidation(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+func answerValidation(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest, _ []byte) (*admissionv1.AdmissionResponse, error) {
 	v, faults, err := check(k, c, req.Object.Raw, req.OldObject.Raw)
 	if err != nil {
 		return nil, err

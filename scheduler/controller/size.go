@@ -133,6 +133,7 @@ func (c *Controller) lookup(ctx context.Context) instancetype.Lookup {
 			}
 			return direct.Object(d, namespace, name)
 		},
+		Claim: direct.Claim,
 		// What a revision holds never changes, so it is read once in a while.
 		Revision: func(namespace, name string) (*appsv1.ControllerRevision, error) {
 			key := types.UID(reconcile.KeyIn(namespace, name))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -18,6 +19,16 @@ import (
 // Lookup asks the API server, each time until ctx ends.
 func Lookup(ctx context.Context, c *client.Client, kube kubernetes.Interface) instancetype.Lookup {
 	return instancetype.Lookup{
+		Claim: func(namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+			v, err := kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+			switch {
+			case apierrors.IsNotFound(err):
+				return nil, nil
+			case err != nil:
+				return nil, fmt.Errorf("read PersistentVolumeClaim %s/%s: %w", namespace, name, err)
+			}
+			return v, nil
+		},
 		Object: func(d vmi.Definition, namespace, name string) (vmi.Object, error) {
 			o, err := client.Of(c, d.Untyped(), namespace).Get(ctx, name, metav1.GetOptions{})
 			switch {

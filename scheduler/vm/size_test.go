@@ -134,6 +134,7 @@ func TestAVMOfAnInstanceTypeThatIsMissingWaitsForIt(t *testing.T) {
 		"an instance type":         {func(w *world) { w.named("small") }, vm.FailedFindInstancetype},
 		"a preference":             {func(w *world) { w.vm.Spec.Preference = &vmi.PreferenceMatcher{Name: "linux"} }, vm.FailedFindPreference},
 		"a kind that there is not": {func(w *world) { w.vm.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "small", Kind: "Flavor"} }, vm.FailedFindInstancetype},
+		"what a volume is to name": {func(w *world) { w.vm.Spec.Instancetype = &vmi.InstancetypeMatcher{InferFromVolume: "root"} }, vm.FailedFindInstancetype},
 		"a revision":               {func(w *world) { w.vm.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "small", RevisionName: "gone"} }, vm.FailedFindInstancetype},
 	} {
 		t.Run(name, func(t *testing.T) {

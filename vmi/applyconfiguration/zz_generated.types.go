@@ -4314,7 +4314,7 @@ func (b *InputApplyConfiguration) WithBus(value vmi.InputBus) *InputApplyConfigu
 //
 // InstancetypeMatcher names an instance type.
 type InstancetypeMatcherApplyConfiguration struct {
-	// Name is the name of the instance type. Required.
+	// Name is the name of the instance type. Required without inferFromVolume.
 	Name *string `json:"name,omitempty"`
 	// Kind is VirtualMachineInstancetype, one of the VM's namespace, or
 	// VirtualMachineClusterInstancetype. Default: the latter.
@@ -4322,8 +4322,8 @@ type InstancetypeMatcherApplyConfiguration struct {
 	// RevisionName is the ControllerRevision that holds the instance type. Default:
 	// that in status.instancetypeRef, as long as the VM names the same object.
 	RevisionName *string `json:"revisionName,omitempty"`
-	// InferFromVolume takes the name from labels of the claim behind this
-	// volume.
+	// InferFromVolume takes name and kind, when the VM is written, from labels of the
+	// claim behind this volume. The VM then has these in its place.
 	InferFromVolume *string `json:"inferFromVolume,omitempty"`
 	// InferFromVolumeFailurePolicy says what happens if those labels are not
 	// there: Reject refuses the VM, Ignore uses none. Default: Reject.
@@ -7270,7 +7270,7 @@ func (b *PortRangeApplyConfiguration) WithEnd(value int32) *PortRangeApplyConfig
 //
 // PreferenceMatcher names a preference.
 type PreferenceMatcherApplyConfiguration struct {
-	// Name is the name of the preference. Required.
+	// Name is the name of the preference. Required without inferFromVolume.
 	Name *string `json:"name,omitempty"`
 	// Kind is VirtualMachinePreference, one of the VM's namespace, or
 	// VirtualMachineClusterPreference. Default: the latter.
@@ -7278,8 +7278,8 @@ type PreferenceMatcherApplyConfiguration struct {
 	// RevisionName is the ControllerRevision that holds the preference. Default:
 	// that in status.preferenceRef, as long as the VM names the same object.
 	RevisionName *string `json:"revisionName,omitempty"`
-	// InferFromVolume takes the name from labels of the claim behind this
-	// volume.
+	// InferFromVolume takes name and kind, when the VM is written, from labels of the
+	// claim behind this volume. The VM then has these in its place.
 	InferFromVolume *string `json:"inferFromVolume,omitempty"`
 	// InferFromVolumeFailurePolicy says what happens if those labels are not
 	// there: Reject refuses the VM, Ignore uses none. Default: Reject.

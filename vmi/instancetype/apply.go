@@ -10,14 +10,6 @@ import (
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
-// Applied is a VMI with its instance type and its preference.
-type Applied struct {
-	// Spec is that of the VMI.
-	Spec vmi.VirtualMachineInstanceSpec
-	// Annotations are those of the template, the instance type and the preference.
-	Annotations map[string]string
-}
-
 // Apply returns the spec of a VMI with what an instance type and a preference say, and with
 // the disks and the interface that it gets where it lists none. The spec is that of a
 // template, before its defaults, since what defaults decide is not what a user asked for. The
@@ -187,18 +179,13 @@ func (v *applied) set(key, value string) {
 	v.annotations[key] = value
 }
 
-// Matched reports whether a VM names an instance type or a preference.
-func Matched(v *vmi.VirtualMachine) bool {
-	return v.Spec.Instancetype != nil || v.Spec.Preference != nil
-}
-
 // Expand returns a copy of the VM that names neither an instance type nor a preference,
 // since its template has what they say. Conflicts are as those of [Apply], with their paths
 // in the VM. With conflicts, and where it names neither, the VM is as it was.
 func Expand(v *vmi.VirtualMachine, t *VirtualMachineInstancetypeSpec, p *VirtualMachinePreferenceSpec, by defaults.Profile) (*vmi.VirtualMachine, field.ErrorList) {
 	out := v.DeepCopy()
 	tmpl := out.Spec.Template
-	if !Matched(v) || tmpl == nil {
+	if len(References(v)) == 0 || tmpl == nil {
 		return out, nil
 	}
 	a, conflicts := apply(field.NewPath("spec", "template", "spec"), applied{&tmpl.Spec, tmpl.ObjectMeta.Annotations}, t, p, by)

@@ -174,7 +174,7 @@ func requireApplied(t *testing.T, a applied) {
 	require.Equal(t, before, v, "the input is not changed")
 	require.Equal(t, sizeBefore, it)
 	require.Equal(t, preferenceBefore, p)
-	require.False(t, instancetype.Matched(out))
+	require.Empty(t, instancetype.References(out))
 	raw, err := yaml.Marshal(out.Spec.Template)
 	require.NoError(t, err)
 	var got, want any

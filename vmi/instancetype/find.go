@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Lookup reads what VMs name. Both functions are required, and return nil for what does not
+// Lookup reads what VMs name. All functions are required, and return nil for what does not
 // exist.
 //
 // +kubebuilder:object:generate=false
@@ -19,6 +20,8 @@ type Lookup struct {
 	Object func(d vmi.Definition, namespace, name string) (vmi.Object, error)
 	// Revision reads a ControllerRevision.
 	Revision func(namespace, name string) (*appsv1.ControllerRevision, error)
+	// Claim reads a claim whose labels name what a VM is to use.
+	Claim func(namespace, name string) (*corev1.PersistentVolumeClaim, error)
 }
 
 // Nothing is the Lookup where nothing exists.
@@ -26,6 +29,7 @@ func Nothing() Lookup {
 	return Lookup{
 		Object:   func(vmi.Definition, string, string) (vmi.Object, error) { return nil, nil },
 		Revision: func(string, string) (*appsv1.ControllerRevision, error) { return nil, nil },
+		Claim:    func(string, string) (*corev1.PersistentVolumeClaim, error) { return nil, nil },
 	}
 }
 
@@ -60,6 +64,10 @@ func (l Lookup) find(namespace string, r Reference) (Found, error) {
 			return f, nil
 		}
 	}
+	if r.Name == "" {
+		f.Missing = unnamed(r)
+		return f, nil
+	}
 	d, ok := r.Definition()
 	if !ok {
 		f.Missing = fmt.Sprintf("spec.%s.kind: there is no kind %q of what it names", r.Part, r.Kind)
@@ -77,4 +85,12 @@ func (l Lookup) find(namespace string, r Reference) (Found, error) {
 	}
 	f.Object = o
 	return f, nil
+}
+
+// unnamed is why a VM that is stored names nothing: no webhook has judged it.
+func unnamed(r Reference) string {
+	if r.Volume != "" {
+		return fmt.Sprintf("spec.%s: no webhook answered that takes its name from volume %s: write the VM again", r.Part, r.Volume)
+	}
+	return fmt.Sprintf("spec.%s has no name: name what the VM is to use", r.Part)
 }

@@ -31,8 +31,8 @@ const (
 	Preference   Part = "preference"
 )
 
-// kinds are the kinds of a part: in the cluster, which is the default, and in a namespace.
-func (p Part) kinds() [2]vmi.Definition {
+// Kinds are the kinds of a part: in the cluster, which is the default, and in a namespace.
+func (p Part) Kinds() [2]vmi.Definition {
 	if p == Preference {
 		return [2]vmi.Definition{VirtualMachineClusterPreferences.Definition, VirtualMachinePreferences.Definition}
 	}
@@ -46,6 +46,10 @@ type Reference struct {
 	Part Part
 	// Name and Kind are those of the object. Kind may be empty, in any case, and plural.
 	Name, Kind string
+	// Volume is the volume that is to name the object, and Policy what happens if it does
+	// not. Empty: the VM names it.
+	Volume string
+	Policy *vmi.InferFromVolumeFailurePolicy
 	// RevisionName is the ControllerRevision that the user wants. Empty: by the status.
 	RevisionName string
 	// Status is what is in use. Nil: nothing is yet.
@@ -56,10 +60,10 @@ type Reference struct {
 func References(v *vmi.VirtualMachine) []Reference {
 	var out []Reference
 	if m := v.Spec.Instancetype; m != nil {
-		out = append(out, Reference{Instancetype, m.Name, m.Kind, m.RevisionName, v.Status.InstancetypeRef})
+		out = append(out, Reference{Instancetype, m.Name, m.Kind, m.InferFromVolume, m.InferFromVolumeFailurePolicy, m.RevisionName, v.Status.InstancetypeRef})
 	}
 	if m := v.Spec.Preference; m != nil {
-		out = append(out, Reference{Preference, m.Name, m.Kind, m.RevisionName, v.Status.PreferenceRef})
+		out = append(out, Reference{Preference, m.Name, m.Kind, m.InferFromVolume, m.InferFromVolumeFailurePolicy, m.RevisionName, v.Status.PreferenceRef})
 	}
 	return out
 }
@@ -69,7 +73,7 @@ func (r Reference) Definition() (vmi.Definition, bool) { return r.Part.definitio
 
 func (p Part) definition(kind string) (vmi.Definition, bool) {
 	kind = strings.ToLower(kind)
-	for _, d := range p.kinds() {
+	for _, d := range p.Kinds() {
 		if kind == "" || kind == d.Plural || kind == strings.ToLower(d.Kind) {
 			return d, true
 		}
@@ -162,7 +166,7 @@ func held(p Part, c *appsv1.ControllerRevision) (vmi.Object, error) {
 	if err := json.Unmarshal(c.Data.Raw, &is); err != nil {
 		return nil, fmt.Errorf("decode ControllerRevision %s: %w", c.Name, err)
 	}
-	for _, d := range p.kinds() {
+	for _, d := range p.Kinds() {
 		if is.GroupVersionKind() != d.GroupVersionKind {
 			continue
 		}

@@ -30,7 +30,7 @@ func sized(k Kind) Kind {
 		if v.DeletionTimestamp != nil || validate.SameButStrategy(was, v) {
 			return update(was, v, c)
 		}
-		l := append(validate.References(v), validate.ReferencesUpdate(was, v)...)
+		l := validate.ReferencesUpdate(was, v)
 		if len(l) > 0 {
 			return append(l, update(was, v, c)...)
 		}

@@ -54,9 +54,9 @@ type Fault struct {
 // creates it; the others have a note. UUIDs and serial numbers, which a cluster
 // derives from the object's UID or chooses, are derived from namespace and name.
 //
-// A VM is judged with the instance type and the preference that it names, if they are in the
-// manifest or among those given, as [Sizes] returns them of other manifests. Otherwise it
-// has a note.
+// A VM is judged with the instance type and the preference that it or its claim names, if
+// they are in the manifest or among those given, as [Sizes] returns them of other manifests.
+// Otherwise it has a note.
 //
 // The error says that data cannot be split into documents.
 func Check(data []byte, c kinds.Cluster, sizes ...vmi.Object) ([]Object, error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -11,9 +12,11 @@ import (
 	decoder "github.com/podvisor/podvisor/vmi/decode"
 	"github.com/podvisor/podvisor/vmi/instancetype"
 	"github.com/podvisor/podvisor/vmi/kinds"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
-// Sizes are the instance types and the preferences of a manifest, for [Check] of another one.
+// Sizes are the instance types and the preferences of a manifest, and the claims, whose labels
+// may name them, for [Check] of another one.
 // Those that cannot be decoded are left out: Check of their own manifest says why.
 func Sizes(data []byte) ([]vmi.Object, error) {
 	docs, err := documents(data)
@@ -30,17 +33,29 @@ func sizesIn(docs []document) []vmi.Object {
 			out = append(out, sizesIn(d.items())...)
 			continue
 		}
-		for _, k := range instancetype.Definitions() {
-			if schema.FromAPIVersionAndKind(d.apiVersion, d.kind) != k.GroupVersionKind {
-				continue
-			}
-			raw, err := yaml.YAMLToJSON(d.data)
-			if o := k.New(); err == nil && decoder.Into(raw, o) == nil {
-				out = append(out, o)
-			}
+		o := sizeOf(schema.FromAPIVersionAndKind(d.apiVersion, d.kind))
+		if o == nil {
+			continue
+		}
+		raw, err := yaml.YAMLToJSON(d.data)
+		if err == nil && decoder.Into(raw, o) == nil {
+			out = append(out, o)
 		}
 	}
 	return out
+}
+
+// sizeOf is a new object of the kind. Nil: VMs name none of this kind.
+func sizeOf(k schema.GroupVersionKind) vmi.Object {
+	if k == corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim") {
+		return &corev1.PersistentVolumeClaim{}
+	}
+	for _, d := range instancetype.Definitions() {
+		if k == d.GroupVersionKind {
+			return d.New()
+		}
+	}
+	return nil
 }
 
 // defaultNamespace is where an object is that names none.
@@ -49,16 +64,50 @@ const defaultNamespace = "default"
 // lookup finds the objects. There are no revisions.
 func lookup(all []vmi.Object) instancetype.Lookup {
 	l := instancetype.Nothing()
+	within := func(o vmi.Object, namespace string) bool {
+		return cmp.Or(o.GetNamespace(), defaultNamespace) == cmp.Or(namespace, defaultNamespace)
+	}
 	l.Object = func(d vmi.Definition, namespace, name string) (vmi.Object, error) {
 		for _, o := range all {
-			same := d.ClusterScoped || cmp.Or(o.GetNamespace(), defaultNamespace) == cmp.Or(namespace, defaultNamespace)
-			if o.GetName() == name && same && fmt.Sprintf("%T", o) == fmt.Sprintf("%T", d.New()) {
+			if o.GetName() == name && (d.ClusterScoped || within(o, namespace)) && fmt.Sprintf("%T", o) == fmt.Sprintf("%T", d.New()) {
 				return o, nil
 			}
 		}
 		return nil, nil
 	}
+	l.Claim = func(namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+		for _, o := range all {
+			if c, ok := o.(*corev1.PersistentVolumeClaim); ok && c.Name == name && within(c, namespace) {
+				return c, nil
+			}
+		}
+		return nil, nil
+	}
 	return l
+}
+
+// infer has the VM name what its claims do, as far as they are known.
+func (o *Object) infer(v *vmi.VirtualMachine, namespace string, known instancetype.Lookup) {
+	if len(validate.References(v)) > 0 {
+		return
+	}
+	claim, unknown := known.Claim, ""
+	known.Claim = func(namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+		c, err := claim(namespace, name)
+		if c == nil {
+			unknown = name
+		}
+		return c, err
+	}
+	out, faults, err := known.Infer(namespace, v)
+	switch {
+	case err != nil: // it finds by no request
+	case unknown != "":
+		o.Notes = append(o.Notes, fmt.Sprintf("judged without what the labels of PersistentVolumeClaim %s name, which is in none of the files", unknown))
+	default:
+		o.Faults = append(o.Faults, listed(faults)...)
+		*v = *out
+	}
 }
 
 // name gives the cluster what the object names if it is a VM, and notes what is not known.
@@ -67,6 +116,7 @@ func (o *Object) name(v vmi.Object, namespace string, known instancetype.Lookup,
 	if !ok {
 		return
 	}
+	o.infer(m, namespace, known)
 	found, err := known.Find(namespace, instancetype.References(m))
 	if err != nil {
 		return // it finds by no request

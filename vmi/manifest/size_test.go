@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +34,47 @@ spec:
   preference: {name: linux}
   template: {spec: {domain: ` + domain + `, volumes: [{name: root, containerDisk: {image: example/disk:1}}]}}
 `
+}
+
+func TestAVMIsCheckedWithWhatItsClaimNames(t *testing.T) {
+	t.Parallel()
+	const claim = `
+kind: PersistentVolumeClaim
+apiVersion: v1
+metadata: {name: disk, labels: {instancetype.kubevirt.io/default-instancetype: small, instancetype.kubevirt.io/default-instancetype-kind: VirtualMachineInstancetype}}
+`
+	const inferring = `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {name: web}
+spec:
+  runStrategy: Always
+  instancetype: {inferFromVolume: root}
+  template: {spec: {domain: {devices: {}}, volumes: [{name: root, persistentVolumeClaim: {claimName: disk}}]}}
+`
+	last := func(data string, others ...vmi.Object) manifest.Object {
+		t.Helper()
+		all, err := manifest.Check([]byte(data), kinds.Cluster{}, others...)
+		require.NoError(t, err)
+		return all[len(all)-1]
+	}
+	o := last(sizes + "---" + claim + "---" + inferring)
+	require.Empty(t, o.Faults)
+	require.Empty(t, o.Notes)
+	require.Equal(t, uint32(2), o.Complete.(*vmi.VirtualMachine).Spec.Template.Spec.Domain.CPU.Sockets)
+
+	others, err := manifest.Sizes([]byte(sizes + "---" + claim))
+	require.NoError(t, err)
+	require.Len(t, others, 3)
+	require.Nil(t, last(inferring, others...).Complete.(*vmi.VirtualMachine).Spec.Instancetype)
+
+	o = last(sizes + "---" + inferring)
+	require.Empty(t, o.Faults)
+	require.Equal(t, []string{"judged without what the labels of PersistentVolumeClaim disk name, which is in none of the files"}, o.Notes)
+
+	o = last(strings.ReplaceAll(claim, "default-instancetype:", "other:") + "---" + inferring)
+	require.Len(t, o.Faults, 1)
+	require.Equal(t, "spec.instancetype.inferFromVolume", o.Faults[0].Field)
 }
 
 func TestAVMIsCheckedWithWhatItNames(t *testing.T) {

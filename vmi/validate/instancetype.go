@@ -1,6 +1,8 @@
 package validate
 
 import (
+	"slices"
+
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -14,14 +16,14 @@ import (
 func Instancetype(s *instancetype.VirtualMachineInstancetypeSpec) field.ErrorList {
 	at := field.NewPath("spec")
 	l := quantity.Faults(at, s)
-	overcommit := at.Child("memory", "overcommitPercent")
-	switch n := s.Memory.OvercommitPercent; {
 	if s.CPU.Guest == 0 {
 		l = append(l, field.Invalid(at.Child("cpu", "guest"), s.CPU.Guest, "must be at least 1"))
 	}
 	if s.Memory.Guest.Sign() <= 0 {
 		l = append(l, field.Invalid(at.Child("memory", "guest"), s.Memory.Guest.String(), "must be more than 0"))
 	}
+	overcommit := at.Child("memory", "overcommitPercent")
+	switch n := s.Memory.OvercommitPercent; {
 	case n < 0 || n > 100:
 		l = append(l, field.Invalid(overcommit, n, "must be from 0 to 100"))
 	case n != 0 && s.Memory.Hugepages != nil:
@@ -60,30 +62,65 @@ func Preference(s *instancetype.VirtualMachinePreferenceSpec) field.ErrorList {
 }
 
 // References returns what is wrong with how a VM names its instance type and its preference.
-// Whether they exist, even as kinds, and what becomes of the VM, is not judged.
+// Whether they exist, and what becomes of the VM, is not judged.
 func References(v *vmi.VirtualMachine) field.ErrorList {
 	var l field.ErrorList
 	for _, r := range instancetype.References(v) {
-		at := field.NewPath("spec", string(r.Part))
-		if r.Name == "" {
-			e := field.NotFound(at, field.OmitValueType{})
-			e.Detail = "it has no name: name what the VM is to use"
-			l = append(l, e)
-		}
+		l = append(l, reference(r)...)
 	}
 	return l
 }
 
-// ReferencesUpdate returns why a VM may not name another instance type or preference so: under
-// the name of the revision it would be the former one still.
+func reference(r instancetype.Reference) field.ErrorList {
+	at := field.NewPath("spec", string(r.Part))
+	var l field.ErrorList
+	switch {
+	case r.Volume == "" && r.Name == "":
+		e := field.NotFound(at, field.OmitValueType{})
+		e.Detail = "it has no name: name what the VM is to use"
+		l = append(l, e)
+	case r.Volume != "" && r.Name != "":
+		l = append(l, twice(at.Child("name"), r.Name))
+	}
+	kinds := r.Part.Kinds()
+	switch _, ok := r.Definition(); {
+	case r.Volume != "" && r.Kind != "":
+		l = append(l, twice(at.Child("kind"), r.Kind))
+	case !ok:
+		l = append(l, field.NotSupported(at.Child("kind"), r.Kind, []string{kinds[0].Kind, kinds[1].Kind}))
+	}
+	if r.Policy != nil {
+		l = append(l, exactlyOneOf(at.Child("inferFromVolumeFailurePolicy"), *r.Policy, vmi.InferFromVolumeReject, vmi.InferFromVolumeIgnore)...)
+	}
+	return l
+}
+
+// twice is a value that a volume names too.
+func twice(at *field.Path, value string) *field.Error {
+	e := field.NotSupported[string](at, value, nil)
+	e.Detail = "inferFromVolume names it: leave one of them out"
+	return e
+}
+
+// ReferencesUpdate returns what is wrong with how a VM names what it did not name before, or
+// named otherwise. Under the name of its revision it would be the former one still.
 func ReferencesUpdate(old, v *vmi.VirtualMachine) field.ErrorList {
 	var l field.ErrorList
-	for _, was := range instancetype.References(old) {
-		for _, is := range instancetype.References(v) {
-			if was.Part == is.Part && was.Name != is.Name && is.RevisionName != "" && was.RevisionName == is.RevisionName {
-				l = append(l, field.Invalid(field.NewPath("spec", string(is.Part), "revisionName"), is.RevisionName,
-					"holds "+was.Name+", and the VM now names "+is.Name+": empty it"))
-			}
+	before := instancetype.References(old)
+	for _, is := range instancetype.References(v) {
+		i := slices.IndexFunc(before, func(was instancetype.Reference) bool { return was.Part == is.Part })
+		if i < 0 {
+			l = append(l, reference(is)...)
+			continue
+		}
+		was := before[i]
+		if was.Name == is.Name && was.Kind == is.Kind && was.Volume == is.Volume {
+			continue // it is stored
+		}
+		l = append(l, reference(is)...)
+		if was.Name != is.Name && is.RevisionName != "" && was.RevisionName == is.RevisionName {
+			l = append(l, field.Invalid(field.NewPath("spec", string(is.Part), "revisionName"), is.RevisionName,
+				"holds "+was.Name+", and the VM now names "+is.Name+": empty it"))
 		}
 	}
 	return l

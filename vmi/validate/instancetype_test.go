@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/instancetype"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
@@ -31,6 +32,51 @@ func TestAnInstanceTypeIsJudged(t *testing.T) {
 			var s instancetype.VirtualMachineInstancetypeSpec
 			require.NoError(t, yaml.UnmarshalStrict([]byte(tt.spec), &s))
 			requireOne(t, tt.want, validate.Instancetype(&s))
+		})
+	}
+}
+
+func TestAllThatIsWrongWithAnInstanceTypeIsSaid(t *testing.T) {
+	t.Parallel()
+	var s instancetype.VirtualMachineInstancetypeSpec
+	require.NoError(t, yaml.UnmarshalStrict([]byte(`{cpu: {guest: 0}, memory: {guest: -1Gi, overcommitPercent: 101}}`), &s))
+	var fields []string
+	for _, e := range validate.Instancetype(&s) {
+		fields = append(fields, e.Field)
+	}
+	require.Equal(t, []string{"spec.cpu.guest", "spec.memory.guest", "spec.memory.overcommitPercent"}, fields)
+}
+
+func TestHowAVMNamesWhatItUsesIsJudged(t *testing.T) {
+	t.Parallel()
+	const at = "spec.instancetype"
+	for name, tt := range map[string]struct {
+		names string
+		want  []string
+	}{
+		"a name":                        {`{name: small}`, nil},
+		"a kind":                        {`{name: small, kind: virtualmachineinstancetypes}`, nil},
+		"a kind that does not exist":    {`{name: small, kind: Flavor}`, []string{at + ".kind"}},
+		"a kind of the other part":      {`{kind: VirtualMachinePreference}`, []string{at, at + ".kind"}},
+		"a volume":                      {`{inferFromVolume: root, inferFromVolumeFailurePolicy: Ignore}`, nil},
+		"a volume, a name and a kind":   {`{inferFromVolume: root, name: small, kind: Flavor}`, []string{at + ".name", at + ".kind"}},
+		"a policy that does not exist":  {`{inferFromVolume: root, inferFromVolumeFailurePolicy: Retry}`, []string{at + ".inferFromVolumeFailurePolicy"}},
+		"neither a name nor a volume":   {`{}`, []string{at}},
+		"a policy for what is not read": {`{name: small, inferFromVolumeFailurePolicy: Retry}`, []string{at + ".inferFromVolumeFailurePolicy"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := &vmi.VirtualMachine{Spec: vmi.VirtualMachineSpec{Instancetype: &vmi.InstancetypeMatcher{}}}
+			require.NoError(t, yaml.UnmarshalStrict([]byte(tt.names), v.Spec.Instancetype))
+			fields := func(l field.ErrorList) (out []string) {
+				for _, e := range l {
+					out = append(out, e.Field)
+				}
+				return out
+			}
+			require.Equal(t, tt.want, fields(validate.References(v)))
+			require.Equal(t, tt.want, fields(validate.ReferencesUpdate(&vmi.VirtualMachine{}, v)))
+			require.Empty(t, validate.ReferencesUpdate(v, v), "what is stored can be changed elsewhere")
 		})
 	}
 }

@@ -20,6 +20,13 @@ var expansion = []Verb{
 // expanded is the VM with what its instance type and its preference say, and with all
 // defaults. It names neither. The error says why it cannot be.
 func expanded(v *vmi.VirtualMachine, o Observed) (*vmi.VirtualMachine, error) {
+	v, faults, err := o.Lookup.Infer(o.Namespace, v)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(faults) > 0:
+		return nil, validate.Error(faults)
+	}
 	found, err := o.Lookup.Find(o.Namespace, instancetype.References(v))
 	if err != nil {
 		return nil, err
