@@ -122,6 +122,10 @@ type KubeVirtConfiguration struct {
 	// +podvisor:unserved=nothing can be added to a running VMI yet
 	VMRolloutStrategy *VMRolloutStrategy `json:"vmRolloutStrategy,omitempty"`
 
+	// Instancetype is what becomes of VMs that name an instance type or a preference.
+	// +optional
+	Instancetype *InstancetypeConfiguration `json:"instancetype,omitempty"`
+
 	// ControllerConfiguration are settings of virt-controller.
 	// +optional
 	ControllerConfiguration *ComponentConfiguration `json:"controllerConfiguration,omitempty"`
@@ -239,6 +243,28 @@ type VMRolloutStrategy string
 const (
 	RolloutStage      VMRolloutStrategy = "Stage"
 	RolloutLiveUpdate VMRolloutStrategy = "LiveUpdate"
+)
+
+// InstancetypeConfiguration is what becomes of VMs that name an instance type or a preference.
+type InstancetypeConfiguration struct {
+	// ReferencePolicy is what a VM that is written becomes: reference keeps what it
+	// names, expand writes what that says into its template instead, unless the VM has
+	// used it, and expandAll does so always. Default: reference.
+	// +optional
+	ReferencePolicy *InstancetypeReferencePolicy `json:"referencePolicy,omitempty"`
+}
+
+// InstancetypeReferencePolicy is what becomes of VMs that name an instance type or a
+// preference.
+//
+// +podvisor:enum
+type InstancetypeReferencePolicy string
+
+// The reference policies. The zero value stands for reference.
+const (
+	ReferencePolicyReference InstancetypeReferencePolicy = "reference"
+	ReferencePolicyExpand    InstancetypeReferencePolicy = "expand"
+	ReferencePolicyExpandAll InstancetypeReferencePolicy = "expandAll"
 )
 
 // ComponentConfiguration are settings of a component.

@@ -83,7 +83,6 @@ var refused = map[string][]refusal{
 		{"spec.configuration.developerConfiguration.logVerbosity.virtSynchronizationController", component},
 		{"spec.configuration.developerConfiguration.minimumClusterTSCFrequency", niche},
 		{"spec.configuration.hypervisors[]", "the hypervisor is KVM, or QEMU alone where emulation is allowed"},
-		{"spec.configuration.instancetype", "a VM keeps its reference, and expand-spec shows what it stands for"},
 		{"spec.configuration.ksmConfiguration", "to merge equal memory of the node is up to the node"},
 		{"spec.configuration.mediatedDevicesConfiguration", nodeDevices},
 		{"spec.configuration.migrations.utilityVolumesTimeout", niche},

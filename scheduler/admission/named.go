@@ -138,3 +138,52 @@ func (h Webhooks) name(ctx context.Context, c *kinds.Cluster, req *admissionv1.A
 	}
 	c.Instancetype, c.Preference = instancetype.SpecsOf(found)
 }
+
+// expand has the VM of the request say itself what it names, if the policy asks for that and
+// all of it is known. It returns the VM as it was before, or nil if it is the same. What is
+// wrong with such a VM is said of the VM as it is.
+//
+// It is done where the VM is written, by the right of who writes it: virt-controller may not
+// change templates, which name the Secrets and disks that a guest reads.
+func expand(policy vmi.InstancetypeReferencePolicy, c *kinds.Cluster, req *admissionv1.AdmissionRequest) []byte {
+	if policy == "" || own(req) || c.Instancetype == nil && c.Preference == nil {
+		return nil
+	}
+	v := &vmi.VirtualMachine{}
+	names, ok := matchedBy(req)
+	if !ok || decoder.Into(req.Object.Raw, v) != nil || v.DeletionTimestamp != nil || v.Spec.Template == nil {
+		return nil
+	}
+	used := func(r *vmi.InstancetypeStatusRef) bool { return r != nil && r.ControllerRevisionRef != nil }
+	if policy == vmi.ReferencePolicyExpand && (used(names.Status.InstancetypeRef) || used(names.Status.PreferenceRef)) ||
+		(v.Spec.Instancetype != nil) != (c.Instancetype != nil) || (v.Spec.Preference != nil) != (c.Preference != nil) {
+		return nil
+	}
+	out, faults := instancetype.Check(instancetype.Complete(v, c.Preference), c.Instancetype, c.Preference, c.Defaults)
+	if len(faults) > 0 {
+		return nil
+	}
+	raw, err := tree(req.Object.Raw)
+	if err != nil {
+		return nil
+	}
+	is, err := treeOf(out)
+	if err != nil {
+		return nil
+	}
+	spec, _ := raw["spec"].(map[string]any)
+	to, _ := is["spec"].(map[string]any)
+	for _, part := range []string{"instancetype", "preference", "template", "dataVolumeTemplates"} {
+		delete(spec, part)
+		if to[part] != nil {
+			spec[part] = to[part]
+		}
+	}
+	expanded, err := json.Marshal(raw)
+	if err != nil {
+		return nil
+	}
+	sent := req.Object.Raw
+	req.Object.Raw, c.Instancetype, c.Preference = expanded, nil, nil
+	return sent
+}

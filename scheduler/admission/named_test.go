@@ -22,6 +22,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/fake"
+	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/instancetype"
 	"github.com/podvisor/podvisor/vmi/vmitest"
@@ -225,4 +226,64 @@ func TestAVMIsStoredWithWhatItsClaimNames(t *testing.T) {
 	require.NotContains(t, answer.Result.Message, "inferFromVolume", "a VM without a template names no volume")
 	v, _ := written(t, w, "system:serviceaccount:kubevirt:virt-controller", booting("disk"), booting("disk"))
 	require.Equal(t, "root", v.Spec.Instancetype.InferFromVolume, "virt-controller may not change it")
+}
+
+func TestAVMIsExpandedAsTheConfigurationSays(t *testing.T) {
+	t.Parallel()
+	type policy = vmi.InstancetypeReferencePolicy
+	webhooks := func(p policy) admission.Webhooks {
+		return admission.Webhooks{
+			Lookup: knowing(gpus(2, "example.com/first"), nil), Settings: func() config.Config {
+				c := config.Config{ReferencePolicy: p}
+				c.Limits.Features.HostDevices, c.Limits.Devices = true, map[string]bool{"example.com/first": true}
+				return c
+			},
+		}
+	}
+	named := func() *vmi.VirtualMachine {
+		v := vmitest.NewVM(vmi.RunAlways)
+		v.Spec.Template.Spec.Domain.Memory = nil
+		v.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "gpu"}
+		return v
+	}
+	used := named()
+	used.Status.InstancetypeRef = &vmi.InstancetypeStatusRef{Name: "elsewhere", ControllerRevisionRef: &vmi.ControllerRevisionRef{Name: "held"}}
+	for name, tt := range map[string]struct {
+		policy   policy
+		user     string
+		v, old   *vmi.VirtualMachine
+		expanded bool
+	}{
+		"reference":                              {policy: "", v: named()},
+		"expand":                                 {policy: vmi.ReferencePolicyExpand, v: named(), expanded: true},
+		"expand one that is changed":             {policy: vmi.ReferencePolicyExpand, v: named(), old: named(), expanded: true},
+		"expand one that has been used":          {policy: vmi.ReferencePolicyExpand, v: named(), old: used},
+		"expandAll":                              {policy: vmi.ReferencePolicyExpandAll, v: named(), expanded: true},
+		"expandAll, one that has been used":      {policy: vmi.ReferencePolicyExpandAll, v: named(), old: used, expanded: true},
+		"expandAll, a change by virt-controller": {policy: vmi.ReferencePolicyExpandAll, v: named(), old: used, user: "system:serviceaccount:kubevirt:virt-controller"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v, answer := written(t, webhooks(tt.policy), tt.user, tt.v, tt.old)
+			require.NotNil(t, v, "%v", answer.Result)
+			s := &v.Spec.Template.Spec.Domain
+			if !tt.expanded {
+				require.NotNil(t, v.Spec.Instancetype)
+				require.Nil(t, s.Memory)
+				return
+			}
+			require.Nil(t, v.Spec.Instancetype)
+			require.Equal(t, uint32(2), s.CPU.Sockets)
+			require.Equal(t, "1Gi", s.Memory.Guest.String())
+			require.Len(t, s.Devices.GPUs, 1)
+		})
+	}
+	conflict := named()
+	conflict.Spec.Template.Spec.Domain.CPU = &vmi.CPU{Cores: 2}
+	_, answer := written(t, webhooks(vmi.ReferencePolicyExpandAll), "", conflict, nil)
+	require.Contains(t, answer.Result.Message, "spec.template.spec.domain.cpu.cores")
+	later := named()
+	later.Spec.Instancetype.Name = "later"
+	v, _ := written(t, webhooks(vmi.ReferencePolicyExpandAll), "", later, nil)
+	require.NotNil(t, v.Spec.Instancetype, "what is not there is kept by its name")
 }

@@ -165,6 +165,9 @@ func (h Webhooks) respond(ctx context.Context, hook webhook, req *admissionv1.Ad
 			return refusal
 		}
 		h.name(ctx, &c, req)
+		if was := expand(in.ReferencePolicy, &c, req); was != nil && sent == nil {
+			sent = was
+		}
 	}
 	response, err := hook.answer(k, c, req, sent)
 	if err != nil {

@@ -1327,6 +1327,12 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: com.github.podvisor.podvisor.vmi.InputType
   scalar: string
+- name: com.github.podvisor.podvisor.vmi.InstancetypeConfiguration
+  map:
+    fields:
+    - name: referencePolicy
+      type:
+        namedType: com.github.podvisor.podvisor.vmi.InstancetypeReferencePolicy
 - name: com.github.podvisor.podvisor.vmi.InstancetypeMatcher
   map:
     fields:
@@ -1345,6 +1351,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: revisionName
       type:
         scalar: string
+- name: com.github.podvisor.podvisor.vmi.InstancetypeReferencePolicy
+  scalar: string
 - name: com.github.podvisor.podvisor.vmi.InstancetypeStatusRef
   map:
     fields:
@@ -1610,6 +1618,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: imagePullPolicy
       type:
         namedType: io.k8s.api.core.v1.PullPolicy
+    - name: instancetype
+      type:
+        namedType: com.github.podvisor.podvisor.vmi.InstancetypeConfiguration
     - name: liveUpdateConfiguration
       type:
         namedType: com.github.podvisor.podvisor.vmi.LiveUpdateConfiguration

@@ -4309,6 +4309,31 @@ func (b *InputApplyConfiguration) WithBus(value vmi.InputBus) *InputApplyConfigu
 	return b
 }
 
+// InstancetypeConfigurationApplyConfiguration represents a declarative configuration of the InstancetypeConfiguration type for use
+// with apply.
+//
+// InstancetypeConfiguration is what becomes of VMs that name an instance type or a preference.
+type InstancetypeConfigurationApplyConfiguration struct {
+	// ReferencePolicy is what a VM that is written becomes: reference keeps what it
+	// names, expand writes what that says into its template instead, unless the VM has
+	// used it, and expandAll does so always. Default: reference.
+	ReferencePolicy *vmi.InstancetypeReferencePolicy `json:"referencePolicy,omitempty"`
+}
+
+// InstancetypeConfigurationApplyConfiguration constructs a declarative configuration of the InstancetypeConfiguration type for use with
+// apply.
+func InstancetypeConfiguration() *InstancetypeConfigurationApplyConfiguration {
+	return &InstancetypeConfigurationApplyConfiguration{}
+}
+
+// WithReferencePolicy sets the ReferencePolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ReferencePolicy field is set to the value of the last call.
+func (b *InstancetypeConfigurationApplyConfiguration) WithReferencePolicy(value vmi.InstancetypeReferencePolicy) *InstancetypeConfigurationApplyConfiguration {
+	b.ReferencePolicy = &value
+	return b
+}
+
 // InstancetypeMatcherApplyConfiguration represents a declarative configuration of the InstancetypeMatcher type for use
 // with apply.
 //
@@ -5367,6 +5392,8 @@ type KubeVirtConfigurationApplyConfiguration struct {
 	// waits for its next start, LiveUpdate gives the running VMI what it can take.
 	// Default: LiveUpdate.
 	VMRolloutStrategy *vmi.VMRolloutStrategy `json:"vmRolloutStrategy,omitempty"`
+	// Instancetype is what becomes of VMs that name an instance type or a preference.
+	Instancetype *InstancetypeConfigurationApplyConfiguration `json:"instancetype,omitempty"`
 	// ControllerConfiguration are settings of virt-controller.
 	ControllerConfiguration *ComponentConfigurationApplyConfiguration `json:"controllerConfiguration,omitempty"`
 	// HandlerConfiguration are settings of virt-handler.
@@ -5533,6 +5560,14 @@ func (b *KubeVirtConfigurationApplyConfiguration) WithLiveUpdateConfiguration(va
 // If called multiple times, the VMRolloutStrategy field is set to the value of the last call.
 func (b *KubeVirtConfigurationApplyConfiguration) WithVMRolloutStrategy(value vmi.VMRolloutStrategy) *KubeVirtConfigurationApplyConfiguration {
 	b.VMRolloutStrategy = &value
+	return b
+}
+
+// WithInstancetype sets the Instancetype field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Instancetype field is set to the value of the last call.
+func (b *KubeVirtConfigurationApplyConfiguration) WithInstancetype(value *InstancetypeConfigurationApplyConfiguration) *KubeVirtConfigurationApplyConfiguration {
+	b.Instancetype = value
 	return b
 }
 

@@ -28,6 +28,9 @@ type Config struct {
 	// Migrations are the settings of migrations that are set. Nil: none is. See
 	// [Config.Migration].
 	Migrations *vmi.MigrationConfiguration
+	// ReferencePolicy is what becomes of VMs that name an instance type or a preference.
+	// Empty: they keep what they name.
+	ReferencePolicy vmi.InstancetypeReferencePolicy
 	// Updates is how VMIs that run get the launcher of this version.
 	Updates Updates
 	// Agents are the versions of their guests' agents that are supported.
@@ -159,18 +162,23 @@ func Resolve(k *vmi.KubeVirt) (Config, field.ErrorList) {
 	if v == nil {
 		v = &vmi.LogVerbosity{}
 	}
+	var policy vmi.InstancetypeReferencePolicy
+	if t := in.Instancetype; t != nil && t.ReferencePolicy != nil && *t.ReferencePolicy != vmi.ReferencePolicyReference {
+		policy = *t.ReferencePolicy
+	}
 	return Config{
-		Defaults:      defaults.Configured(in),
-		Limits:        validate.Configured(in),
-		Pods:          pods(in, d),
-		Launcher:      launcher(in, d, v),
-		Nodes:         Nodes{ObsoleteModels: in.ObsoleteCPUModels},
-		Migrations:    in.MigrationConfiguration,
-		Updates:       updates(k.Spec.WorkloadUpdateStrategy),
-		Agents:        in.SupportedGuestAgentVersions,
-		Controller:    component(in.ControllerConfiguration, v.VirtController),
-		Handler:       component(in.HandlerConfiguration, v.VirtHandler),
-		NodeVerbosity: v.NodeVerbosity,
+		ReferencePolicy: policy,
+		Defaults:        defaults.Configured(in),
+		Limits:          validate.Configured(in),
+		Pods:            pods(in, d),
+		Launcher:        launcher(in, d, v),
+		Nodes:           Nodes{ObsoleteModels: in.ObsoleteCPUModels},
+		Migrations:      in.MigrationConfiguration,
+		Updates:         updates(k.Spec.WorkloadUpdateStrategy),
+		Agents:          in.SupportedGuestAgentVersions,
+		Controller:      component(in.ControllerConfiguration, v.VirtController),
+		Handler:         component(in.HandlerConfiguration, v.VirtHandler),
+		NodeVerbosity:   v.NodeVerbosity,
 	}, nil
 }
 

@@ -30,6 +30,7 @@ configuration:
     pvcTolerateLessSpaceUpToPercent: 5
   evictionStrategy: LiveMigrate
   imagePullPolicy: Never
+  instancetype: {referencePolicy: expand}
   memBalloonStatsPeriod: 5
   migrations:
     allowAutoConverge: true

@@ -35,7 +35,6 @@ var untyped = map[string]Fields{
 		{Path: "spec.configuration.developerConfiguration.logVerbosity.virtSynchronizationController", Why: "Podvisor has no such component", Refused: true},
 		{Path: "spec.configuration.developerConfiguration.minimumClusterTSCFrequency", Why: "few VMs need it; it enters when it is built", Refused: true},
 		{Path: "spec.configuration.hypervisors", Why: "the hypervisor is KVM, or QEMU alone where emulation is allowed", Refused: true},
-		{Path: "spec.configuration.instancetype", Why: "a VM keeps its reference, and expand-spec shows what it stands for", Refused: true},
 		{Path: "spec.configuration.ksmConfiguration", Why: "to merge equal memory of the node is up to the node", Refused: true},
 		{Path: "spec.configuration.mediatedDevicesConfiguration", Why: "devices of the node enter when they are passed through", Refused: true},
 		{Path: "spec.configuration.migrations.utilityVolumesTimeout", Why: "few VMs need it; it enters when it is built", Refused: true},
