@@ -97,7 +97,7 @@ func size(o Observed) sized {
 		case f.Object == nil:
 			s.fault = missing(f)
 			return s
-		case f.Revision != "":
+		case f.Revision != "" && !f.Former:
 			s.use(r, f.Revision)
 		default:
 			c, err := held(o.VM, f.Object)
@@ -105,7 +105,9 @@ func size(o Observed) sized {
 				s.fault = &vmi.Finding{Reason: FailedCreate, Message: err.Error()}
 				return s
 			}
-			s.made = append(s.made, scheduler.CreateRevision{Revision: c})
+			if c.Name != f.Revision {
+				s.made = append(s.made, scheduler.CreateRevision{Revision: c})
+			}
 			s.use(r, c.Name)
 		}
 	}

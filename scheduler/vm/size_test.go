@@ -281,3 +281,35 @@ func TestAStartRevisionSaysWhichRevisionsTheVMINames(t *testing.T) {
 	require.Equal(t, "vm-small-v1beta1-small-uid-1", vm.Pinned(w.vm, w.revisions[0]).Spec.Instancetype.RevisionName)
 	require.Same(t, w.vm, vm.Pinned(w.vm, nil))
 }
+
+func TestARevisionOfAnEarlierVersionIsReplacedAtTheNextStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, vmi.RunAlways)
+	w.offer("small", 2)
+	w.named("small")
+	w.settle()
+	w.run()
+	delete(w.sizes[0].Labels, instancetype.ObjectVersionLabel)
+	w.sizes[0].Name = "former"
+	w.vm.Status.InstancetypeRef.ControllerRevisionRef.Name = "former"
+	w.offer("small", 8)
+	w.writes = nil
+	w.settle()
+	require.Empty(t, w.writes, "a VM that runs is left alone")
+	require.Nil(t, w.vm.Status.Condition(vmi.ConditionRestartRequired))
+	w.request(vmi.StopRequest, nil)
+	w.settle()
+	w.gone()
+	require.Len(t, w.sizes, 2)
+	require.Equal(t, "vm-small-v1beta1-small-uid-1", w.sizes[1].Name)
+	require.Equal(t, "v1beta1", w.sizes[1].Labels[instancetype.ObjectVersionLabel])
+	require.Equal(t, w.sizes[0].Data, w.sizes[1].Data, "it holds the same")
+	require.Equal(t, uint32(2), w.vmi.Spec.Domain.CPU.Sockets)
+	w.run()
+	require.Equal(t, "vm-small-v1beta1-small-uid-1", w.vm.Status.InstancetypeRef.ControllerRevisionRef.Name)
+	require.Nil(t, w.vm.Status.Condition(vmi.ConditionRestartRequired))
+	w.request(vmi.StopRequest, nil)
+	w.settle()
+	w.gone()
+	require.Len(t, w.sizes, 2, "once")
+}

@@ -38,12 +38,14 @@ const startTime = 2 * time.Second
 
 // starts is how long nothing is written yet if the status is to become s. 0: it is written
 // at once, as it says more than that a VMI starts, or has what a later decision needs: a
-// strategy or a request by which the VM starts once, and the count of failed starts.
+// strategy or a request by which the VM starts once, the count of failed starts, and what it
+// uses now instead of something else.
 func starts(o Observed, s *vmi.VirtualMachineStatus) time.Duration {
 	was := &o.VM.Status
 	again := o.VM.Spec.Strategy() == vmi.RunAlways || o.VM.Spec.Strategy() == vmi.RunOnce
 	detailed := slices.ContainsFunc(was.StateChangeRequests, func(r vmi.StateChangeRequest) bool { return len(r.Data) > 0 })
 	if s.PrintableStatus != vmi.StatusStarting || was.Ready || !again || detailed ||
+		replaced(was.InstancetypeRef, s.InstancetypeRef) || replaced(was.PreferenceRef, s.PreferenceRef) ||
 		!equality.Semantic.DeepEqual(s.StartFailure, was.StartFailure) ||
 		!equality.Semantic.DeepEqual(s.Condition(vmi.ConditionFailure), was.Condition(vmi.ConditionFailure)) {
 		return 0
@@ -57,6 +59,12 @@ func starts(o Observed, s *vmi.VirtualMachineStatus) time.Duration {
 		return 0
 	}
 	return max(0, left)
+}
+
+// replaced says that another ControllerRevision takes the place of the one in the status. The
+// first one is found without the status.
+func replaced(was, is *vmi.InstancetypeStatusRef) bool {
+	return was != nil && !equality.Semantic.DeepEqual(was, is)
 }
 
 // written is the plan that writes the status of v, with an event if a failure is new.

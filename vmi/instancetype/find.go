@@ -57,7 +57,7 @@ func (l Lookup) find(namespace string, r Reference) (Found, error) {
 			f.Missing = fmt.Sprintf("ControllerRevision %s, which holds the %s of the VM, does not exist", name, r.Part)
 			return f, nil
 		case r.Holds(c):
-			f.Revision = name
+			f.Revision, f.Former = name, r.RevisionName == "" && c.Labels[ObjectVersionLabel] != GroupVersion.Version
 			if f.Object, err = held(r.Part, c); err != nil {
 				f.Missing = err.Error()
 			}

@@ -139,6 +139,9 @@ type Found struct {
 	Object vmi.Object
 	// Revision is the ControllerRevision that holds it. Empty: it is the object itself.
 	Revision string
+	// Former says that the ControllerRevision does not say which version of the API it
+	// holds, as those of earlier versions of KubeVirt: another is to take its place.
+	Former bool
 	// Missing is why there is no object.
 	Missing string
 }
