@@ -145,6 +145,7 @@ generate: ## Write the generated files anew
 	$(CONTROLLER_GEN) object paths=./vmi/...
 	go run ./internal/apigen -controller-gen '$(CONTROLLER_GEN)'
 	go run ./internal/kindgen
+	go run ./internal/sizegen
 	go run ./internal/entrygen
 	go run ./internal/applygen -controller-gen '$(CONTROLLER_GEN)'
 

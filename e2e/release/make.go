@@ -171,6 +171,7 @@ func (c Config) writeManifests(dir string, released []image) error {
 		os.WriteFile(filepath.Join(dir, "podvisor.yaml"), append([]byte(head), text...), 0o644),
 		os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(base), 0o644),
 		copyFiles(filepath.Join(dir, "overlays"), filepath.Join(c.Root, "manifests", "overlays")),
+		copyFiles(filepath.Join(dir, "instancetypes"), filepath.Join(c.Root, "manifests", "instancetypes")),
 	)
 	if err != nil {
 		return err

@@ -198,6 +198,9 @@ func TestOverlaysOfAReleaseAreComposed(t *testing.T) {
 		require.Equal(t, 2, strings.Count(string(out), "- name: ALLOW_EMULATION\n          value: \"true\"\n"))
 		require.Equal(t, 2, strings.Count(string(out), "image: other.example:5000/mine/virt-controller@"+all["virt-controller"].String()+"\n"))
 	}
+	sizes, err := render(filepath.Join(dir, "instancetypes"))
+	require.NoError(t, err)
+	require.Contains(t, string(sizes), "  name: u1.medium\n")
 	plain, err := os.ReadFile(filepath.Join(dir, "podvisor.yaml"))
 	require.NoError(t, err)
 	require.Equal(t, 2, strings.Count(string(plain), "kind: MutatingAdmissionPolicy"), "the base has what the overlay leaves out: the policy and its binding")
