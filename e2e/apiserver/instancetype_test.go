@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/podvisor/podvisor/scheduler/admission"
@@ -15,7 +17,9 @@ import (
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/instancetype"
+	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
 // types are the instance types of the namespace.
@@ -88,6 +92,29 @@ func TestAVMOfAnInstanceTypeStartsWithOneMoreWrite(t *testing.T) {
 	require.Equal(t, "large", v.Status.InstancetypeRef.Name)
 }
 
+func TestAVMWhosePreferenceIsMissingStartsWhenItIsThere(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.controlVMs()
+	s.play()
+	m := vmOf("vm", vmi.RunAlways)
+	m.Spec.Preference = &vmi.PreferenceMatcher{Name: "linux", Kind: "VirtualMachinePreference"}
+	s.createVM(m)
+	v := s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Reason == vm.FailedFindPreference })
+	require.Equal(t, "VirtualMachinePreference linux, which spec.preference names, does not exist", v.Status.Condition(vmi.ConditionFailure).Message)
+	eventually(t, func() error { return warned(t, s.name, string(v.UID), vm.FailedFindPreference) })
+	p := &instancetype.VirtualMachinePreference{ObjectMeta: metav1.ObjectMeta{Name: "linux"}}
+	p.Spec.Devices = &instancetype.DevicePreferences{PreferredRng: &vmi.Rng{}}
+	_, err := client.Of(world.vmis, instancetype.VirtualMachinePreferences, s.name).Create(t.Context(), p, metav1.CreateOptions{})
+	require.NoError(t, err)
+	v = s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
+	require.Nil(t, v.Status.Condition(vmi.ConditionFailure))
+	i, err := s.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NotNil(t, i.Spec.Domain.Devices.Rng)
+	require.Equal(t, "linux", i.Annotations["kubevirt.io/preference-name"])
+}
+
 func TestAVMWhoseInstanceTypeIsMissingStartsWhenItIsThere(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -116,7 +143,7 @@ func warned(t *testing.T, namespace, uid, reason string) error {
 }
 
 // judgeNamed makes the webhooks read what VMs name, with the rights of virt-controller.
-func judgeNamed(t *testing.T) func(*webhooks) {
+func judgeNamed(t *testing.T, in config.Config) func(*webhooks) {
 	t.Helper()
 	return func(w *webhooks) {
 		cfg := asController()
@@ -124,13 +151,15 @@ func judgeNamed(t *testing.T) func(*webhooks) {
 		require.NoError(t, err)
 		vmis, err := client.New(cfg)
 		require.NoError(t, err)
-		w.answer(admission.Webhooks{Lookup: func(ctx context.Context) instancetype.Lookup { return sizing.Lookup(ctx, vmis, kube) }})
+		w.answer(admission.Webhooks{
+			Lookup: func(ctx context.Context) instancetype.Lookup { return sizing.Lookup(ctx, vmis, kube) }, Settings: func() config.Config { return in },
+		})
 	}
 }
 
 func TestAVMIsJudgedWithWhatItNames(t *testing.T) {
 	t.Parallel()
-	w := newWebhooks(t, judgeNamed(t))
+	w := newWebhooks(t, judgeNamed(t, config.Config{}))
 	w.serve()
 	w.offer("small", 2)
 	preferences := client.Of(world.vmis, instancetype.VirtualMachinePreferences, w.name)
@@ -165,6 +194,10 @@ func TestAVMIsJudgedWithWhatItNames(t *testing.T) {
 	v.Spec.Preference = &vmi.PreferenceMatcher{Name: "windows", Kind: "VirtualMachinePreference"}
 	refused(v, "the preference requires 2 processors, and this is 1")
 
+	v = sizedVM("kind", "small")
+	v.Spec.Instancetype.Kind = "Flavor"
+	refused(v, `spec.instancetype.kind: Unsupported value: "Flavor": supported values: "VirtualMachineClusterInstancetype", "VirtualMachineInstancetype"`)
+
 	_, err = vms.Create(t.Context(), sizedVM("early", "later"), metav1.CreateOptions{})
 	require.NoError(t, err, "what is not there is not judged")
 }
@@ -174,11 +207,13 @@ func TestInstanceTypesAndPreferencesAreJudged(t *testing.T) {
 	w := newWebhooks(t, nil)
 	w.serve()
 	o := &instancetype.VirtualMachineInstancetype{ObjectMeta: metav1.ObjectMeta{Name: "bad"}}
-	o.Spec.CPU.Guest, o.Spec.Memory.Guest = 1, resource.MustParse("1Gi")
+	o.Spec.CPU.Guest, o.Spec.Memory.Guest = 0, resource.MustParse("-1Gi")
 	o.Spec.Memory.OvercommitPercent, o.Spec.Memory.Hugepages = 50, &vmi.Hugepages{PageSize: "2Mi"}
 	_, err := w.types().Create(t.Context(), o, metav1.CreateOptions{})
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
 	require.ErrorContains(t, err, "spec.memory.overcommitPercent")
+	require.ErrorContains(t, err, "spec.cpu.guest")
+	require.ErrorContains(t, err, "spec.memory.guest")
 	p := &instancetype.VirtualMachineClusterPreference{ObjectMeta: metav1.ObjectMeta{Name: w.name}}
 	p.Spec.CPU = &instancetype.CPUPreferences{
 		PreferredCPUTopology: new(instancetype.TopologySpread), SpreadOptions: &instancetype.SpreadOptions{Across: new(instancetype.SpreadCoresThreads), Ratio: new(uint32(3))},
@@ -186,4 +221,79 @@ func TestInstanceTypesAndPreferencesAreJudged(t *testing.T) {
 	_, err = client.Of(world.vmis, instancetype.VirtualMachineClusterPreferences, "").Create(t.Context(), p, metav1.CreateOptions{})
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
 	require.ErrorContains(t, err, "spec.cpu.spreadOptions.ratio")
+}
+
+func TestAVMTakesTheNameOfItsInstanceTypeFromItsClaim(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, judgeNamed(t, config.Config{}))
+	w.serve()
+	w.offer("small", 2)
+	w.createClaim("disk", corev1.ReadWriteOnce)
+	labels := `{"metadata":{"labels":{"instancetype.kubevirt.io/default-instancetype":"small","instancetype.kubevirt.io/default-instancetype-kind":"VirtualMachineInstancetype"}}}`
+	_, err := world.kube.CoreV1().PersistentVolumeClaims(w.name).Patch(t.Context(), "disk", types.MergePatchType, []byte(labels), metav1.PatchOptions{})
+	require.NoError(t, err)
+	vms := world.vmis.VirtualMachines(w.name)
+	inferring := func(name, claim string) *vmi.VirtualMachine {
+		v := vmOf(name, vmi.RunHalted, vmitest.WithClaim("data", claim), func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory, v.Spec.Domain.CPU = nil, nil })
+		v.Spec.Instancetype = &vmi.InstancetypeMatcher{InferFromVolume: "data"}
+		return v
+	}
+	v, err := vms.Create(t.Context(), inferring("web", "disk"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, &vmi.InstancetypeMatcher{Name: "small", Kind: "VirtualMachineInstancetype"}, v.Spec.Instancetype)
+	v.Spec.Instancetype.InferFromVolume = "data"
+	v, err = vms.Update(t.Context(), v, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "small", v.Spec.Instancetype.Name, "also where its manifest is applied again")
+	_, err = vms.Create(t.Context(), inferring("none", "gone"), metav1.CreateOptions{})
+	require.True(t, apierrors.IsInvalid(err), "%v", err)
+	require.ErrorContains(t, err, "spec.instancetype.inferFromVolume: Invalid value: \"data\": PersistentVolumeClaim gone does not exist")
+}
+
+func TestAVMIsStoredAsItsInstanceTypeSaysIfTheConfigurationAsksForIt(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, judgeNamed(t, config.Config{ReferencePolicy: vmi.ReferencePolicyExpand}))
+	w.serve()
+	w.offer("small", 2)
+	v, err := world.vmis.VirtualMachines(w.name).Create(t.Context(), sizedVM("web", "small"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Nil(t, v.Spec.Instancetype)
+	require.Equal(t, uint32(2), v.Spec.Template.Spec.Domain.CPU.Sockets)
+	require.Equal(t, "1Gi", v.Spec.Template.Spec.Domain.Memory.Guest.String())
+	v, err = world.vmis.VirtualMachines(w.name).Create(t.Context(), sizedVM("early", "later"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "later", v.Spec.Instancetype.Name, "what is not there is kept by its name")
+}
+
+// A VM of each is judged by the API server, and not stored.
+func TestTheReadyInstanceTypesAndPreferencesApply(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, judgeNamed(t, config.Config{ReferencePolicy: vmi.ReferencePolicyExpand}))
+	w.serve()
+	said, err := kubectl(t, "", "apply", "--server-side", "-k", "../../manifests/instancetypes")
+	require.NoError(t, err, said)
+	sizes, err := client.Of(world.vmis, instancetype.VirtualMachineClusterInstancetypes, "").List(t.Context(), metav1.ListOptions{LabelSelector: "instancetype.kubevirt.io/vendor=podvisor.io"})
+	require.NoError(t, err)
+	preferences, err := client.Of(world.vmis, instancetype.VirtualMachineClusterPreferences, "").List(t.Context(), metav1.ListOptions{LabelSelector: "instancetype.kubevirt.io/vendor=podvisor.io"})
+	require.NoError(t, err)
+	require.Len(t, sizes.Items, 57)
+	require.Len(t, preferences.Items, 44)
+	expand := func(of, preference string) {
+		t.Helper()
+		v := sizedVM("web", of)
+		v.Spec.Instancetype.Kind = ""
+		if preference != "" {
+			v.Spec.Preference = &vmi.PreferenceMatcher{Name: preference}
+		}
+		v, err := world.vmis.VirtualMachines(w.name).Create(t.Context(), v, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		require.NoError(t, err, "%s %s", of, preference)
+		require.Nil(t, v.Spec.Instancetype)
+		require.NotNil(t, v.Spec.Template.Spec.Domain.Memory.Guest)
+	}
+	for _, s := range sizes.Items {
+		expand(s.Name, "")
+	}
+	for _, p := range preferences.Items {
+		expand("u1.2xlarge", p.Name)
+	}
 }
