@@ -102,9 +102,6 @@ func watchSizes(c *Controller, k *loopOf[*vmi.VirtualMachine, *vmi.VirtualMachin
 
 // sizesOf gives the observation what the VM names, as far as the decision needs it.
 func (c *Controller) sizesOf(ctx context.Context, v *vmi.VirtualMachine, o *vm.Observed) error {
-	if len(instancetype.References(v)) == 0 {
-		return nil
-	}
 	held, err := c.caches.revisions.GetIndexer().ByIndex(indexSized, string(v.UID))
 	if err != nil {
 		return err

@@ -127,7 +127,7 @@ func sameTemplate(o Observed, v *vmi.VirtualMachineInstance) bool {
 // renamed are the fields of the VM that name another instance type or preference, or another
 // revision of it, than those that the VMI was started with.
 func renamed(o Observed, v *vmi.VirtualMachineInstance) []string {
-	was, ok := startedFrom(running(o, v))
+	was, ok := o.startedWith(v)
 	if !ok {
 		return nil
 	}
@@ -194,7 +194,7 @@ func kept(o Observed, spec vmi.VirtualMachineSpec) *appsv1.ControllerRevision {
 // templates are the template that the VMI was started from and the one that the VM has
 // now, each with what a start makes of it. It is false if the first is not known.
 func templates(o Observed, v *vmi.VirtualMachineInstance) (was, is *vmi.VirtualMachineInstanceTemplateSpec, ok bool) {
-	s, ok := startedFrom(running(o, v))
+	s, ok := o.startedWith(v)
 	if !ok || o.VM.Spec.Template == nil {
 		return nil, nil, false
 	}

@@ -55,8 +55,13 @@ func (o Observed) holding(r instancetype.Reference) *appsv1.ControllerRevision {
 }
 
 // Sought are the references that the decision needs the objects of: all where a VMI may be
-// made, and otherwise those that the status does not have yet.
+// made, and otherwise those that the status does not have yet. Of a VM that names nothing they
+// are those of its VMI, which may have been started before the VM was expanded.
 func (o Observed) Sought() []instancetype.Reference {
+	if len(instancetype.References(o.VM)) == 0 {
+		s, _ := startedFrom(o.Compared())
+		return instancetype.References(&vmi.VirtualMachine{Spec: s})
+	}
 	var out []instancetype.Reference
 	starts := o.VM.DeletionTimestamp == nil && want(o, pending(o)) == start
 	for _, r := range o.Named() {
@@ -89,7 +94,8 @@ func size(o Observed) sized {
 	for _, f := range o.Found {
 		found[f.Part] = f
 	}
-	for _, r := range o.Named() {
+	named := o.Named()
+	for _, r := range named {
 		f, ok := found[r.Part]
 		switch {
 		case !ok:
@@ -111,7 +117,7 @@ func size(o Observed) sized {
 			s.use(r, c.Name)
 		}
 	}
-	if len(found) == 0 {
+	if len(found) == 0 || len(named) == 0 {
 		return s
 	}
 	expanded, conflicts := Expanded(o.VM, o.Found, o.Profile)
@@ -151,6 +157,21 @@ func (s *sized) use(r instancetype.Reference, revision string) {
 	case instancetype.Preference:
 		s.preference, s.spec.Preference.RevisionName = r.Use(revision), revision
 	}
+}
+
+// startedWith is the spec that the VMI was started from. It says itself what it named if the VM
+// does so by now.
+func (o Observed) startedWith(v *vmi.VirtualMachineInstance) (vmi.VirtualMachineSpec, bool) {
+	s, ok := startedFrom(running(o, v))
+	lost := slices.ContainsFunc(o.Found, func(f instancetype.Found) bool { return f.Object == nil })
+	if !ok || lost || len(instancetype.References(o.VM)) > 0 {
+		return s, ok
+	}
+	t, p := instancetype.SpecsOf(o.Found)
+	if out, conflicts := instancetype.Expand(&vmi.VirtualMachine{Spec: s}, t, p, o.Profile); len(o.Found) > 0 && len(conflicts) == 0 {
+		return out.Spec, true
+	}
+	return s, true
 }
 
 // Pinned is the VM with the revisions of what it names that a start revision has. Nil: there is

@@ -15,6 +15,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/instancetype"
 )
 
@@ -312,4 +313,31 @@ func TestARevisionOfAnEarlierVersionIsReplacedAtTheNextStart(t *testing.T) {
 	w.settle()
 	w.gone()
 	require.Len(t, w.sizes, 2, "once")
+}
+
+func TestAVMThatIsExpandedNeedsNoRestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, vmi.RunAlways)
+	w.offer("small", 2)
+	w.named("small")
+	w.settle()
+	w.run()
+	w.objects = nil
+	size := &instancetype.VirtualMachineInstancetypeSpec{}
+	size.CPU.Guest, size.Memory.Guest = 2, resource.MustParse("1Gi")
+	out, conflicts := instancetype.Expand(w.vm, size, nil, defaults.Profile{})
+	require.Empty(t, conflicts)
+	w.edit(func(s *vmi.VirtualMachineSpec) { *s = out.Spec })
+	w.settle()
+	require.Nil(t, w.vm.Status.Condition(vmi.ConditionRestartRequired))
+	require.Equal(t, w.vm.Generation, w.vm.Status.ObservedGeneration)
+	w.edit(func(s *vmi.VirtualMachineSpec) { s.Template.Spec.Domain.CPU.Model = "Haswell" })
+	w.settle()
+	require.Contains(t, w.vm.Status.Condition(vmi.ConditionRestartRequired).Message, "spec.template.spec.domain.cpu.model")
+	w.request(vmi.StopRequest, nil)
+	w.settle()
+	w.gone()
+	require.Equal(t, uint32(2), w.vmi.Spec.Domain.CPU.Sockets)
+	w.run()
+	require.Nil(t, w.vm.Status.Condition(vmi.ConditionRestartRequired))
 }
