@@ -34,7 +34,7 @@ type list struct {
 // Fault returns the first bound that the JSON of an object of the kind exceeds, or
 // nil. Of a kind that is not in the tables only the bounds of all kinds are known.
 func Fault(kind string, data []byte) *field.Error {
-	s := scanner{data: data, path: make([]step, 0, MaxDepth)}
+	s := scanner{data: data, path: make([]step, 0, 16)} // most are no deeper
 	if s.value(lists[kind]); s.fault != nil {
 		return s.fault
 	}
