@@ -39,24 +39,21 @@ func (c *Controller) addInstances() error {
 		reconcile.Watch(c.caches.pods, l, func(p *corev1.Pod) []string {
 			c.noteLast(p)
 			c.noteVanished(p)
-			return madeFor(p)
+			if c.caches.pods.Lister().Key(reconcile.Key(p)) == nil {
+				c.silences.Delete(p.UID)
+			}
+			return slices.Concat(madeFor(p), c.besidePod(p))
 		}, podChanged),
 		reconcile.Watch(c.caches.claims, l, c.caches.instancesWith, nil),
-		reconcile.Watch(c.caches.instances, l, c.caches.instancesBeside, progressed),
-		reconcile.Watch(c.caches.instances, l, c.caches.instancesNear, progressed),
-		reconcile.Watch(c.caches.pods, l, c.besidePod, podChanged),
+		reconcile.Watch(c.caches.instances, l, func(v *vmi.VirtualMachineInstance) []string {
+			return slices.Concat(c.caches.instancesBeside(v), c.caches.instancesNear(v))
+		}, progressed),
 		reconcile.Watch(c.caches.nodes, l, func(n *corev1.Node) []string {
 			if c.caches.nodes.Lister().Key(n.Name) == nil {
 				c.downtimes.Delete(n.Name)
 			}
 			return c.caches.instancesOn(n.Name)
 		}, nodeChanged))
-	err = errors.Join(err, reconcile.Watch(c.caches.pods, l, func(p *corev1.Pod) []string {
-		if c.caches.pods.Lister().Key(reconcile.Key(p)) == nil {
-			c.silences.Delete(p.UID)
-		}
-		return nil
-	}, podChanged))
 	if c.cfg.Home != "" {
 		err = errors.Join(err, reconcile.Watch(c.caches.handlers, l, func(p *corev1.Pod) []string {
 			c.handler(p.Spec.NodeName)
