@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -58,12 +59,12 @@ type goField struct {
 	unserved, refused string
 	// unbuilt are values of a word that are not served.
 	unbuilt []unbuilt
-	// inner are markers of fields below, if elem is of another package.
+	// inner are markers of fields below.
 	inner []innerMark
 }
 
-// innerMark is a marker of a field of a type of another package, whose source
-// has no markers.
+// innerMark is a marker of a field of the type of another field: one of another package,
+// whose source has no markers, or one that is served elsewhere.
 type innerMark struct {
 	// path are the JSON names that lead to the field.
 	path              []string
@@ -95,6 +96,31 @@ func (f *goField) below(name string) *goField {
 		out.inner = append(out.inner, m)
 	}
 	return out
+}
+
+// typeOf is the type of the field, with what markers of the field say of the fields of the
+// type. Nil: it is of another package, or of the language.
+func (m *model) typeOf(f *goField) *goType {
+	t := m.types[f.elem]
+	if t == nil || len(f.inner) == 0 {
+		return t
+	}
+	out := *t
+	out.fields = maps.Clone(t.fields)
+	for _, k := range f.inner {
+		was := out.fields[k.path[0]]
+		if was == nil {
+			continue // prune reports it
+		}
+		now, name := *was, k.path[0]
+		if k.path = k.path[1:]; len(k.path) == 0 {
+			now.unserved, now.refused = k.unserved, k.refused
+		} else {
+			now.inner = append(slices.Clone(was.inner), k)
+		}
+		out.fields[name] = &now
+	}
+	return &out
 }
 
 // union is a rule about how many of some fields are set.

@@ -135,10 +135,8 @@ func rename(s node, goName, name string) {
 // field prunes the schema of one field of a type of the package.
 func (p *pruner) field(at string, s node, f *goField) {
 	elem, suffix := s.element()
-	if t := p.model.types[f.elem]; t != nil {
-		if len(f.inner) > 0 {
-			p.fault("%s: type %s is of the package: the markers belong to its fields", at, f.elem)
-		}
+	if t := p.model.typeOf(f); t != nil {
+		p.known(at, elem, f)
 		p.schema(at+suffix, elem, t)
 		return
 	}
@@ -158,8 +156,7 @@ func (p *pruner) field(at string, s node, f *goField) {
 	}
 }
 
-// known checks that the markers of f name fields of its type, which is of another
-// package.
+// known checks that the markers of f name fields of its type.
 func (p *pruner) known(at string, elem node, f *goField) {
 	for _, m := range f.inner {
 		if !elem.has(m.path) {
@@ -267,7 +264,7 @@ func (p *pruner) servedPath(at, rule string, path []string, t *goType) bool {
 		if f.hidden() != "" {
 			return false
 		}
-		t = p.model.types[f.elem]
+		t = p.model.typeOf(f)
 	}
 	return true
 }
