@@ -124,6 +124,25 @@ type ChangeInstance struct {
 	Links       map[string]vmi.InterfaceState
 }
 
+// CreateVM creates a VM that the object controls. A VM of that name that the object controls
+// already is as good.
+type CreateVM struct{ VM *vmi.VirtualMachine }
+
+// DeleteVM deletes the VM, if it is still the same: one that has changed since may have been
+// taken out of the pool, and must stay.
+type DeleteVM struct{ VM *vmi.VirtualMachine }
+
+// ChangeVM makes the spec of the VM From that of To, and adds the labels and annotations of
+// To, if From has not changed. Failed starts of From count no more, and do not delay the next.
+type ChangeVM struct{ From, To *vmi.VirtualMachine }
+
+// RestartVM asks for a restart of the VM, whose VMI is Instance, as the verb restart does. A
+// VM for which that is refused is left as it is.
+type RestartVM struct {
+	VM       *vmi.VirtualMachine
+	Instance *vmi.VirtualMachineInstance
+}
+
 // CreateMigration creates a migration of the object, a VMI. One of that name is as good.
 type CreateMigration struct {
 	Migration *vmi.VirtualMachineInstanceMigration
@@ -220,6 +239,10 @@ func (DeleteInstance) action()   {}
 func (AdoptInstance) action()    {}
 func (ReleaseInstance) action()  {}
 func (ChangeInstance) action()   {}
+func (CreateVM) action()         {}
+func (DeleteVM) action()         {}
+func (ChangeVM) action()         {}
+func (RestartVM) action()        {}
 func (CreateMigration) action()  {}
 func (EvictPod) action()         {}
 func (AnnotatePod) action()      {}

@@ -41,6 +41,10 @@ func (a CreateInstance) String() string   { return "create VMI " + a.Instance.Na
 func (a DeleteInstance) String() string   { return "delete VMI " + a.Instance.Name }
 func (a AdoptInstance) String() string    { return "adopt VMI " + a.Instance.Name }
 func (a ReleaseInstance) String() string  { return "release VMI " + a.Instance.Name }
+func (a CreateVM) String() string         { return "create VM " + a.VM.Name }
+func (a DeleteVM) String() string         { return "delete VM " + a.VM.Name }
+func (a ChangeVM) String() string         { return "change VM " + a.From.Name }
+func (a RestartVM) String() string        { return "restart VM " + a.VM.Name }
 func (a CreateDataVolume) String() string { return "create DataVolume " + a.DataVolume.GetName() }
 func (a CreateRevision) String() string   { return "create ControllerRevision " + a.Revision.Name }
 func (a SetRunStrategy) String() string {

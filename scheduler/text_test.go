@@ -19,6 +19,7 @@ func TestAPlanIsALineForEachAction(t *testing.T) {
 	named := metav1.ObjectMeta{Name: "a"}
 	v := vmitest.New(vmitest.WithName("a"), vmitest.WithPhase(vmi.PhaseRunning))
 	v.Status.NodeName = "n1"
+	vm := &vmi.VirtualMachine{ObjectMeta: named}
 	m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
 	m.Spec.VMIName = "a"
 	d := &unstructured.Unstructured{}
@@ -36,7 +37,11 @@ func TestAPlanIsALineForEachAction(t *testing.T) {
 		"delete VMI a":                          scheduler.DeleteInstance{Instance: v},
 		"adopt VMI a":                           scheduler.AdoptInstance{Instance: v},
 		"release VMI a":                         scheduler.ReleaseInstance{Instance: v},
-		"change VMI a: annotation k=v link n=down":         scheduler.ChangeInstance{Instance: v, Annotations: map[string]string{"k": "v"}, Links: map[string]vmi.InterfaceState{"n": "down"}},
+		"change VMI a: annotation k=v link n=down": scheduler.ChangeInstance{Instance: v, Annotations: map[string]string{"k": "v"}, Links: map[string]vmi.InterfaceState{"n": "down"}},
+		"create VM a":                                      scheduler.CreateVM{VM: vm},
+		"delete VM a":                                      scheduler.DeleteVM{VM: vm},
+		"change VM a":                                      scheduler.ChangeVM{From: vm, To: vm},
+		"restart VM a":                                     scheduler.RestartVM{VM: vm, Instance: v},
 		"create DataVolume a":                              scheduler.CreateDataVolume{DataVolume: d},
 		"create migration m of VMI a":                      scheduler.CreateMigration{Migration: m},
 		"evict pod a (u)":                                  scheduler.EvictPod{Name: "a", UID: "u"},

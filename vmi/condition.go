@@ -86,9 +86,9 @@ const (
 	ConditionManualRecoveryRequired ConditionType = "ManualRecoveryRequired"
 )
 
-// The conditions of a VirtualMachineInstanceReplicaSet.
+// The conditions of a VirtualMachineInstanceReplicaSet and of a VirtualMachinePool.
 const (
-	// ConditionReplicaFailure is True if a VMI could not be made or deleted.
+	// ConditionReplicaFailure is True if a VMI or VM could not be made, or does not start.
 	ConditionReplicaFailure ConditionType = "ReplicaFailure"
 	// ConditionReplicaPaused is True while the set does nothing because
 	// spec.paused is true.
@@ -96,6 +96,9 @@ const (
 	// ConditionReplicaOutdated is True while VMIs of the set are of an earlier template.
 	// KubeVirt does not have it.
 	ConditionReplicaOutdated ConditionType = "ReplicaOutdated"
+	// ConditionRolloutStopped is True while a pool restarts no VM with a new template, since
+	// one does not start with it. KubeVirt does not have it.
+	ConditionRolloutStopped ConditionType = "RolloutStopped"
 )
 
 // The conditions of a VirtualMachineInstanceMigration.
@@ -191,7 +194,8 @@ type Condition struct {
 	Message string `json:"message,omitempty"`
 }
 
-func findCondition(list []Condition, t ConditionType) *Condition {
+// FindCondition returns the condition of type t in the list, or nil if it has none.
+func FindCondition(list []Condition, t ConditionType) *Condition {
 	for i := range list {
 		if list[i].Type == t {
 			return &list[i]
@@ -200,8 +204,10 @@ func findCondition(list []Condition, t ConditionType) *Condition {
 	return nil
 }
 
-func setCondition(list []Condition, c Condition, now metav1.Time) []Condition {
-	old := findCondition(list, c.Type)
+// SetCondition returns the list with c in place of the condition of its type. The transition
+// time is kept if the status does not change and is now otherwise. The list is changed.
+func SetCondition(list []Condition, c Condition, now metav1.Time) []Condition {
+	old := FindCondition(list, c.Type)
 	if old == nil {
 		c.LastTransitionTime = now
 		return append(list, c)
@@ -214,7 +220,8 @@ func setCondition(list []Condition, c Condition, now metav1.Time) []Condition {
 	return list
 }
 
-func removeCondition(list []Condition, t ConditionType) []Condition {
+// RemoveCondition returns the list without the condition of type t. The list is changed.
+func RemoveCondition(list []Condition, t ConditionType) []Condition {
 	for i := range list {
 		if list[i].Type == t {
 			return append(list[:i], list[i+1:]...)

@@ -143,16 +143,16 @@ const (
 
 // Condition returns the condition of type t, or nil if there is none.
 func (s *KubeVirtStatus) Condition(t ConditionType) *Condition {
-	return findCondition(s.Conditions, t)
+	return FindCondition(s.Conditions, t)
 }
 
 // SetCondition sets the condition of c's type to c. The transition time is
 // kept if the status does not change and is now otherwise.
 func (s *KubeVirtStatus) SetCondition(c Condition, now metav1.Time) {
-	s.Conditions = setCondition(s.Conditions, c, now)
+	s.Conditions = SetCondition(s.Conditions, c, now)
 }
 
 // RemoveCondition removes the condition of type t, if there is one.
 func (s *KubeVirtStatus) RemoveCondition(t ConditionType) {
-	s.Conditions = removeCondition(s.Conditions, t)
+	s.Conditions = RemoveCondition(s.Conditions, t)
 }

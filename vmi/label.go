@@ -78,6 +78,10 @@ const (
 	// started from that of an earlier generation of its VirtualMachine with the same spec.
 	StartRevisionAnnotation = "podvisor.io/start-revision"
 
+	// PoolRevisionLabel is the name of the ControllerRevision with the template of a
+	// VirtualMachinePool that a VM was made from, and its VMI was started from.
+	PoolRevisionLabel = "kubevirt.io/vm-pool-revision-name"
+
 	// FailFastAnnotation of a VMI, with any value, makes its launcher fail at once. Clients
 	// test with it how they handle starts that fail.
 	FailFastAnnotation = "kubevirt.io/func-test-virt-launcher-fail-fast"

@@ -136,11 +136,11 @@ func (s *VirtualMachineInstanceMigrationStatus) SetPhase(p MigrationPhase, now m
 
 // Condition returns the condition of type t, or nil if the migration has none.
 func (s *VirtualMachineInstanceMigrationStatus) Condition(t ConditionType) *Condition {
-	return findCondition(s.Conditions, t)
+	return FindCondition(s.Conditions, t)
 }
 
 // SetCondition sets the condition of c's type to c. The transition time is
 // kept if the status does not change and is now otherwise.
 func (s *VirtualMachineInstanceMigrationStatus) SetCondition(c Condition, now metav1.Time) {
-	s.Conditions = setCondition(s.Conditions, c, now)
+	s.Conditions = SetCondition(s.Conditions, c, now)
 }

@@ -88,16 +88,16 @@ func (s *VirtualMachineInstanceReplicaSetSpec) Wanted() int32 {
 
 // Condition returns the condition of type t, or nil if the set has none.
 func (s *VirtualMachineInstanceReplicaSetStatus) Condition(t ConditionType) *Condition {
-	return findCondition(s.Conditions, t)
+	return FindCondition(s.Conditions, t)
 }
 
 // SetCondition sets the condition of c's type to c. The transition time is
 // kept if the status does not change and is now otherwise.
 func (s *VirtualMachineInstanceReplicaSetStatus) SetCondition(c Condition, now metav1.Time) {
-	s.Conditions = setCondition(s.Conditions, c, now)
+	s.Conditions = SetCondition(s.Conditions, c, now)
 }
 
 // RemoveCondition removes the condition of type t, if there is one.
 func (s *VirtualMachineInstanceReplicaSetStatus) RemoveCondition(t ConditionType) {
-	s.Conditions = removeCondition(s.Conditions, t)
+	s.Conditions = RemoveCondition(s.Conditions, t)
 }

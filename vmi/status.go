@@ -195,18 +195,18 @@ type GuestOSInfo struct {
 
 // Condition returns the condition of type t, or nil if the VMI has none.
 func (s *VirtualMachineInstanceStatus) Condition(t ConditionType) *Condition {
-	return findCondition(s.Conditions, t)
+	return FindCondition(s.Conditions, t)
 }
 
 // SetCondition sets the condition of c's type to c. The transition time is
 // kept if the status does not change and is now otherwise.
 func (s *VirtualMachineInstanceStatus) SetCondition(c Condition, now metav1.Time) {
-	s.Conditions = setCondition(s.Conditions, c, now)
+	s.Conditions = SetCondition(s.Conditions, c, now)
 }
 
 // RemoveCondition removes the condition of type t, if there is one.
 func (s *VirtualMachineInstanceStatus) RemoveCondition(t ConditionType) {
-	s.Conditions = removeCondition(s.Conditions, t)
+	s.Conditions = RemoveCondition(s.Conditions, t)
 }
 
 // SetPhase makes p the phase and records when it began. It does nothing if p is

@@ -18,6 +18,7 @@ const (
 	deprecated  = "KubeVirt has deprecated it"
 	nodeDevices = "devices of the node enter when they are passed through"
 	realtime    = "a launcher pod may neither lock memory nor schedule in real time, which need capabilities"
+	nodesOfVMs  = "VMs are selected by their own labels: to empty a node, drain it"
 	noEffect    = "it has no effect in KubeVirt either: write virtualGPUOptions of the GPU"
 )
 
@@ -59,6 +60,10 @@ var refused = map[string][]refusal{
 	},
 	"MigrationPolicy": {
 		{"spec.experimental", experiments},
+	},
+	"VirtualMachinePool": {
+		{"spec.scaleInStrategy.proactive.selectionPolicy.selectors.nodeSelectorRequirementMatcher[]", nodesOfVMs},
+		{"spec.updateStrategy.proactive.selectionPolicy.selectors.nodeSelectorRequirementMatcher[]", nodesOfVMs},
 	},
 	"VirtualMachineInstancetype":        {{"spec.cpu.realtime", realtime}},
 	"VirtualMachineClusterInstancetype": {{"spec.cpu.realtime", realtime}},
@@ -129,7 +134,6 @@ var refused = map[string][]refusal{
 // refusedKinds are the kinds without a type, with what to use instead.
 var refusedKinds = []refusal{
 	{"VirtualMachineInstancePreset", deprecated + ": write its fields into the VMIs"},
-	{"VirtualMachinePool", "no controller makes VMs of a pool yet: make each VM, or a VirtualMachineInstanceReplicaSet of guests that keep nothing"},
 	{"VirtualMachineSnapshot, VirtualMachineSnapshotContent, VirtualMachineRestore", "no snapshots of VMs are taken yet: take a VolumeSnapshot of each claim, as docs/claims.md says"},
 	{"VirtualMachineClone", "VMs are not cloned yet: make claims from those of the VM, as docs/claims.md says, and a VM"},
 	{"VirtualMachineExport", "disks are not exported yet: a pod that mounts the claim of a VM that is off can read its disk.img"},

@@ -22,11 +22,20 @@ type row struct {
 	path, kind, state, reason string
 }
 
-// instanceKind is the kind whose spec the templates of others repeat.
-const instanceKind = "VirtualMachineInstance"
+// The kinds whose specs the templates of others repeat.
+const (
+	instanceKind = "VirtualMachineInstance"
+	vmKind       = "VirtualMachine"
+)
 
-// templateSpec is the field that repeats it.
-const templateSpec = "spec.template.spec"
+// The fields that repeat them.
+const (
+	templateSpec   = "spec.template.spec"
+	vmTemplateSpec = "spec.virtualMachineTemplate.spec"
+)
+
+// repeated are the kinds whose specs are in fields of others, by the paths of these.
+var repeated = map[string]string{templateSpec: instanceKind, vmTemplateSpec: vmKind}
 
 // rows lists the fields of a kind: those of its schema and those that are
 // refused.
@@ -81,12 +90,23 @@ func (w walker) field(path string, s node, f *goField, r row) {
 		w.put(path, "map", r)
 	}
 	w.put(path+suffix, describe(elem), r)
-	if path == templateSpec || f != nil && slices.Contains(opaque, f.elem) {
+	if repeated[path] != "" {
+		for _, m := range f.inner {
+			at, below := path, elem
+			for _, name := range m.path {
+				below, suffix = below.child("properties").child(name).element()
+				at += "." + name + suffix
+			}
+			w.put(at, describe(below), row{state: stateServed}.under(m.unserved, m.refused))
+		}
+		return
+	}
+	if f != nil && slices.Contains(opaque, f.elem) {
 		return
 	}
 	var t *goType
 	if f != nil {
-		t = w.model.types[f.elem]
+		t = w.model.typeOf(f)
 	}
 	if r.state == stateServed {
 		for _, u := range unbuiltOf(f, t) {
@@ -181,7 +201,7 @@ const kindsHead = `
 ## Kinds that are not served
 
 The API server does not have these kinds of KubeVirt. For such an object kubectl prints
-` + "`no matches for kind \"VirtualMachinePool\" in version \"pool.kubevirt.io/v1beta1\"`" + `, and ` +
+` + "`no matches for kind \"VirtualMachineClone\" in version \"clone.kubevirt.io/v1beta1\"`" + `, and ` +
 	"`ensure CRDs are installed first`" + `.
 The installation lacks nothing: the kind is not served, for the reason in the table.
 ` + "`go run ./examples/check-manifest FILE`" + ` prints the reason. client-go's errors for such a kind match
@@ -205,8 +225,8 @@ func renderTable(m *model, all []*definition) string {
 	}
 	for _, d := range all {
 		fmt.Fprintf(&b, "\n## %s\n\n", d.kind())
-		if d.kind() != instanceKind && hasTemplate(m, d) {
-			fmt.Fprintf(&b, "`%s` has the fields of the spec of a %s.\n\n", templateSpec, instanceKind)
+		for _, path := range templates(m, d) {
+			fmt.Fprintf(&b, "`%s` has the fields of the spec of a %s.\n\n", path, repeated[path])
 		}
 		b.WriteString("| field | type | state | seen in | test, or why not served |\n|---|---|---|---|---|\n")
 		all := rows(m, d)

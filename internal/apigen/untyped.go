@@ -42,14 +42,7 @@ func renderUntyped(m *model, all []*definition) []byte {
 // untypedOf are the fields of a kind without a type, sorted by their paths. A
 // template has those of the spec that it repeats.
 func untypedOf(m *model, d *definition) []gap {
-	all := slices.Clone(refused[d.kind()])
-	if d.kind() != instanceKind && hasTemplate(m, d) {
-		for _, r := range refused[instanceKind] {
-			if below, ok := strings.CutPrefix(r.path, "spec."); ok {
-				all = append(all, refusal{templateSpec + "." + below, r.reason})
-			}
-		}
-	}
+	all := refusedOf(d.kind(), templates(m, d))
 	slices.SortFunc(all, func(a, b refusal) int { return strings.Compare(a.path, b.path) })
 	var out []gap
 	for _, r := range all {
@@ -58,7 +51,30 @@ func untypedOf(m *model, d *definition) []gap {
 	return out
 }
 
-// hasTemplate says that the kind has the template of a VMI.
-func hasTemplate(m *model, d *definition) bool {
-	return slices.ContainsFunc(rows(m, d), func(r row) bool { return r.path == templateSpec })
+// refusedOf are the fields without a type of a kind with these templates.
+func refusedOf(kind string, templates []string) []refusal {
+	all := slices.Clone(refused[kind])
+	for _, path := range templates {
+		var within []string
+		if repeated[path] == vmKind {
+			within = []string{templateSpec}
+		}
+		for _, r := range refusedOf(repeated[path], within) {
+			if below, ok := strings.CutPrefix(r.path, "spec."); ok {
+				all = append(all, refusal{path + "." + below, r.reason})
+			}
+		}
+	}
+	return all
+}
+
+// templates are the paths of the templates of the kind, sorted.
+func templates(m *model, d *definition) []string {
+	var out []string
+	for _, r := range rows(m, d) {
+		if repeated[r.path] != "" {
+			out = append(out, r.path)
+		}
+	}
+	return out
 }

@@ -18,8 +18,11 @@ import (
 // with them.
 var rightsOfTheController = map[string]string{
 	"virtualmachineinstances: get list watch create patch delete":          "deletes VMIs",
-	"virtualmachines: get list watch patch":                                "starts VMs that are off",
-	"virtualmachineinstancereplicasets: get list watch":                    "reads all VMs, replica sets and VMIs",
+	"virtualmachines: get list watch create patch delete":                  "deletes the VMs of pools",
+	"virtualmachinepools: get list watch":                                  "reads all pools, VMs, replica sets and VMIs",
+	"virtualmachinepools/status: patch":                                    "writes any status",
+	"virtualmachinepools/finalizers: update":                               "removes finalizers",
+	"virtualmachineinstancereplicasets: get list watch":                    "reads all pools, VMs, replica sets and VMIs",
 	"virtualmachines/status: patch":                                        "writes any status",
 	"virtualmachineinstances/status: patch":                                "writes any status",
 	"virtualmachineinstancereplicasets/status: patch":                      "writes any status",

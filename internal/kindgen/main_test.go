@@ -33,11 +33,11 @@ func TestTheManifestsAreThoseOfTheTable(t *testing.T) {
 	require.Positive(t, n)
 }
 
-// pools are a kind that a table may have: of another group, and with all that a kind can
+// labs are a kind that a table may have: of another group, and with all that a kind can
 // have in the manifests.
-func pools() kinds.Kind {
+func labs() kinds.Kind {
 	return kinds.Kind{
-		Definition: vmi.Definition{GroupVersionKind: schema.GroupVersionKind{Group: "pool.kubevirt.io", Version: "v1beta1", Kind: "Pool"}, Plural: "pools"},
+		Definition: vmi.Definition{GroupVersionKind: schema.GroupVersionKind{Group: "lab.kubevirt.io", Version: "v1beta1", Kind: "Lab"}, Plural: "labs"},
 		Open:       true,
 		Template:   func(vmi.Object) *vmi.VirtualMachineInstanceTemplateSpec { return nil },
 		Grants: []kinds.Grant{
@@ -99,13 +99,19 @@ func TestAKindOfAnotherGroupGetsARuleOfItsOwn(t *testing.T) {
     operations: [CREATE, UPDATE]
     resources: [virtualmachineclusterinstancetypes, virtualmachineclusterpreferences]
     scope: Cluster
-  matchPolicy: Equivalent
-`
-	require.Equal(t, strings.Replace(text, "  matchPolicy", `  # kinds: served
+  # kinds: served
   - apiGroups: [pool.kubevirt.io]
     apiVersions: [v1beta1]
     operations: [CREATE, UPDATE]
-    resources: [pools]
+    resources: [virtualmachinepools]
+    scope: Namespaced
+  matchPolicy: Equivalent
+`
+	require.Equal(t, strings.Replace(text, "  matchPolicy", `  # kinds: served
+  - apiGroups: [lab.kubevirt.io]
+    apiVersions: [v1beta1]
+    operations: [CREATE, UPDATE]
+    resources: [labs]
     scope: Namespaced
   # kinds: served
   - apiGroups: [network.kubevirt.io]
@@ -113,7 +119,7 @@ func TestAKindOfAnotherGroupGetsARuleOfItsOwn(t *testing.T) {
     operations: [CREATE, UPDATE]
     resources: [policies]
     scope: Cluster
-  matchPolicy`, 1), rendered(t, "webhooks.yaml", text, pools(), policies()))
+  matchPolicy`, 1), rendered(t, "webhooks.yaml", text, labs(), policies()))
 
 	text = `
     resourceRules:
@@ -121,30 +127,35 @@ func TestAKindOfAnotherGroupGetsARuleOfItsOwn(t *testing.T) {
     - apiGroups: [kubevirt.io]
       apiVersions: ["*"]
       resources: [virtualmachines/status, virtualmachineinstances/status, virtualmachineinstancereplicasets/status, virtualmachineinstancemigrations/status]
+    # kinds: status
+    - apiGroups: [pool.kubevirt.io]
+      apiVersions: ["*"]
+      resources: [virtualmachinepools/status]
   validations: []
 `
 	require.Equal(t, strings.Replace(text, "  validations", `    # kinds: status
-    - apiGroups: [pool.kubevirt.io]
+    - apiGroups: [lab.kubevirt.io]
       apiVersions: ["*"]
-      resources: [pools/status]
-  validations`, 1), rendered(t, "status.yaml", text, pools(), policies()))
+      resources: [labs/status]
+  validations`, 1), rendered(t, "status.yaml", text, labs(), policies()))
 }
 
 func TestARoleGetsItsGrants(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("../../manifests/rbac/virt-controller.yaml")
 	require.NoError(t, err)
-	out := rendered(t, "virt-controller.yaml", string(b), pools(), policies())
-	require.Contains(t, out, "  resources: [virtualmachines/finalizers, virtualmachineinstances/finalizers, virtualmachineinstancereplicasets/finalizers]\n  verbs: [update]\n"+
-		"# kinds: granted\n- apiGroups: [pool.kubevirt.io]\n  resources: [pools]\n  verbs: [get, update]\n"+
-		"# kinds: granted\n- apiGroups: [pool.kubevirt.io]\n  resources: [pools/status]\n  verbs: [patch]\n")
+	out := rendered(t, "virt-controller.yaml", string(b), labs(), policies())
+	require.Contains(t, out, "  resources: [virtualmachines/finalizers, virtualmachineinstances/finalizers, virtualmachineinstancereplicasets/finalizers]\n  verbs: [update]\n")
+	require.Contains(t, out, "  resources: [virtualmachinepools/finalizers]\n  verbs: [update]\n"+
+		"# kinds: granted\n- apiGroups: [lab.kubevirt.io]\n  resources: [labs]\n  verbs: [get, update]\n"+
+		"# kinds: granted\n- apiGroups: [lab.kubevirt.io]\n  resources: [labs/status]\n  verbs: [patch]\n")
 	require.NotContains(t, out, "[policies]")
 
-	k := pools()
+	k := labs()
 	k.Group = "kubevirt.io"
 	b, err = os.ReadFile("../../manifests/rbac/users.yaml")
 	require.NoError(t, err)
-	require.Equal(t, strings.Replace(string(b), "virtualmachineinstancemigrations]\n  verbs: [get, list, watch]\n", "virtualmachineinstancemigrations, pools]\n  verbs: [get, list, watch]\n", 1),
+	require.Equal(t, strings.Replace(string(b), "virtualmachineinstancemigrations]\n  verbs: [get, list, watch]\n", "virtualmachineinstancemigrations, labs]\n  verbs: [get, list, watch]\n", 1),
 		rendered(t, "users.yaml", string(b), k))
 }
 
@@ -153,14 +164,14 @@ func TestTheListsOfAnExpressionAreThoseOfTheSets(t *testing.T) {
 	for _, file := range []string{"policies/events.yaml", "policies/metadata.yaml", "webhooks.yaml"} {
 		b, err := os.ReadFile("../../manifests/" + file)
 		require.NoError(t, err)
-		out := rendered(t, file, string(b), pools())
+		out := rendered(t, file, string(b), labs())
 		require.Contains(t, out, map[string]string{
 			"policies/events.yaml": `["VirtualMachineInstance"]
-      : ["VirtualMachine", "VirtualMachineInstance", "VirtualMachineInstanceReplicaSet", "KubeVirt", "VirtualMachineInstanceMigration", "Pool"]`,
-			"policies/metadata.yaml": `["kubevirt.io/", "pool.kubevirt.io/"].exists(g, o.apiVersion.startsWith(g)) &&
-      o.kind in ["VirtualMachine", "VirtualMachineInstanceReplicaSet", "Pool"]`,
+      : ["VirtualMachine", "VirtualMachineInstance", "VirtualMachineInstanceReplicaSet", "KubeVirt", "VirtualMachineInstanceMigration", "VirtualMachinePool", "Lab"]`,
+			"policies/metadata.yaml": `["kubevirt.io/", "lab.kubevirt.io/"].exists(g, o.apiVersion.startsWith(g)) &&
+      o.kind in ["VirtualMachine", "VirtualMachineInstanceReplicaSet", "Lab"]`,
 			"webhooks.yaml": `["virtualmachines.kubevirt.io", "virtualmachineinstances.kubevirt.io",
-      "virtualmachineinstancereplicasets.kubevirt.io", "kubevirts.kubevirt.io", "virtualmachineinstancemigrations.kubevirt.io", "migrationpolicies.migrations.kubevirt.io", "virtualmachineinstancetypes.instancetype.kubevirt.io", "virtualmachineclusterinstancetypes.instancetype.kubevirt.io", "virtualmachinepreferences.instancetype.kubevirt.io", "virtualmachineclusterpreferences.instancetype.kubevirt.io", "pools.pool.kubevirt.io"]`,
+      "virtualmachineinstancereplicasets.kubevirt.io", "kubevirts.kubevirt.io", "virtualmachineinstancemigrations.kubevirt.io", "migrationpolicies.migrations.kubevirt.io", "virtualmachineinstancetypes.instancetype.kubevirt.io", "virtualmachineclusterinstancetypes.instancetype.kubevirt.io", "virtualmachinepreferences.instancetype.kubevirt.io", "virtualmachineclusterpreferences.instancetype.kubevirt.io", "virtualmachinepools.pool.kubevirt.io", "labs.lab.kubevirt.io"]`,
 		}[file], file)
 	}
 }
@@ -169,8 +180,8 @@ func TestTheDefinitionsOfServedKindsAreInstalled(t *testing.T) {
 	t.Parallel()
 	text := "# - crds/none.yaml\nresources:\n- crds/kubevirt.io_kubevirts.yaml\n- crds/kubevirt.io_virtualmachines.yaml\n" +
 		"- crds/kubevirt.io_virtualmachineinstancereplicasets.yaml\n- crds/kubevirt.io_virtualmachineinstances.yaml\n" +
-		"- crds/kubevirt.io_virtualmachineinstancemigrations.yaml\n- crds/migrations.kubevirt.io_migrationpolicies.yaml\n- crds/instancetype.kubevirt.io_virtualmachineinstancetypes.yaml\n- crds/instancetype.kubevirt.io_virtualmachineclusterinstancetypes.yaml\n- crds/instancetype.kubevirt.io_virtualmachinepreferences.yaml\n- crds/instancetype.kubevirt.io_virtualmachineclusterpreferences.yaml\n- webhooks.yaml\n"
-	require.Equal(t, strings.Replace(text, "- webhooks", "- crds/pool.kubevirt.io_pools.yaml\n- webhooks", 1), rendered(t, kustomization, text, pools()))
+		"- crds/kubevirt.io_virtualmachineinstancemigrations.yaml\n- crds/migrations.kubevirt.io_migrationpolicies.yaml\n- crds/instancetype.kubevirt.io_virtualmachineinstancetypes.yaml\n- crds/instancetype.kubevirt.io_virtualmachineclusterinstancetypes.yaml\n- crds/instancetype.kubevirt.io_virtualmachinepreferences.yaml\n- crds/instancetype.kubevirt.io_virtualmachineclusterpreferences.yaml\n- crds/pool.kubevirt.io_virtualmachinepools.yaml\n- webhooks.yaml\n"
+	require.Equal(t, strings.Replace(text, "- webhooks", "- crds/lab.kubevirt.io_labs.yaml\n- webhooks", 1), rendered(t, kustomization, text, labs()))
 	require.Equal(t, text, installed(strings.Replace(text, "- webhooks", "- crds/kubevirt.io_gone.yaml\n- webhooks", 1), kinds.All()))
 }
 

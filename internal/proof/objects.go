@@ -211,6 +211,35 @@ var replicaSet = []group{
 	}},
 }
 
+// pool are the proofs of a pool of VMs.
+var pool = []group{
+	{API, "TestAPoolIsScaledAndItsTemplateReachesItsVMs", []seen{
+		{"spec.replicas", `s.awaitPoolReady(5)`},
+		{"spec.selector", `"app=web", s.awaitPoolReady(3).Status.LabelSelector`},
+		{"spec.virtualMachineTemplate", `s.awaitMemory(5, "96Mi")`},
+		{"spec.paused", `a paused pool costs no write`},
+		{"status", `s.awaitPoolReady(3).Status.LabelSelector`},
+	}},
+	{API, "TestAVMOfAPoolThatDoesNotStartIsReplaced", []seen{
+		{"spec.autohealing", `len(p.Status.Replaced) == 1`},
+		{"status.replaced[]", `"web-0", first.Name`},
+	}},
+	{Unit, "TestATemplateReachesTheVMsAsTheStrategySays", []seen{
+		{"spec.maxUnavailable", `tt.most, w.rolled("65Mi")`},
+		{"spec.updateStrategy", `tt.restarted, w.restarted`},
+		{"spec.updateStrategy.opportunistic", `tt.current`},
+		{"spec.updateStrategy.unmanaged", `w.changed, tt.changed`},
+	}},
+	{Unit, "TestWhichVMsGoFirst", []seen{
+		{"spec.scaleInStrategy", `tt.gone, w.deleted`},
+		{"spec.updateStrategy.proactive.selectionPolicy.selectors", `tt.gone, w.deleted`},
+	}},
+	{Unit, "TestTheOrdinalEndsTheNamesOfConfigMapsAndSecretsWhereItIsAskedFor", []seen{
+		{"spec.nameGeneration.appendIndexToConfigMapRefs", `[]string{"c-7", "s", "c-7", "s", "s", "n", "s"}, names()`},
+		{"spec.nameGeneration.appendIndexToSecretRefs", `[]string{"c", "s-7", "c", "s-7", "s-7", "n-7", "s-7"}, names()`},
+	}},
+}
+
 // migration are the proofs of the move of a VMI.
 var migration = []group{
 	{API, "TestAMigrationIsStoredWithWhatPodvisorSaysOfIt", []seen{

@@ -76,6 +76,7 @@ var kinds = map[string][]group{
 	"VirtualMachineInstance":           slices.Concat(instance, instanceStatus),
 	"VirtualMachine":                   vm,
 	"VirtualMachineInstanceReplicaSet": replicaSet,
+	"VirtualMachinePool":               pool,
 	"VirtualMachineInstanceMigration":  migration,
 	"MigrationPolicy":                  migrationPolicy,
 

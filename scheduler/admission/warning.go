@@ -44,11 +44,15 @@ func volumesOf(k kinds.Kind, v vmi.Object) (path string, volumes []vmi.Volume) {
 	if i, ok := v.(*vmi.VirtualMachineInstance); ok {
 		return "spec", i.Spec.Volumes
 	}
-	if k.Template == nil {
-		return "", nil
+	if k.Template != nil {
+		if t := k.Template(v); t != nil {
+			return "spec.template.spec", t.Spec.Volumes
+		}
 	}
-	if t := k.Template(v); t != nil {
-		return "spec.template.spec", t.Spec.Volumes
+	if k.VM != nil {
+		if m := k.VM(v); m != nil && m.Spec.Template != nil {
+			return "spec.virtualMachineTemplate.spec.template.spec", m.Spec.Template.Spec.Volumes
+		}
 	}
 	return "", nil
 }

@@ -66,6 +66,8 @@ type executor[T vmi.Object, L runtime.Object] struct {
 	dataVolumes *dataVolumes
 	// owned does what is done with VMIs. Nil: the objects own none.
 	owned *owned
+	// pooled does what is done with VMs.
+	pooled *pooled
 	// calls makes the calls of migrations. Nil: there are none.
 	calls *migrationCalls
 }
@@ -80,6 +82,8 @@ func (e *executor[T, L]) act(ctx context.Context, o T, p scheduler.Plan) (T, err
 			n, err = len(all), e.createInstances(ctx, o, all)
 		} else if all := deletions(rest); len(all) > 0 {
 			n, err = len(all), e.deleteInstances(ctx, o, all)
+		} else if all := ofVMs(rest); len(all) > 0 {
+			n, err = len(all), e.doVMs(ctx, o, all)
 		} else {
 			o, err = e.do(ctx, o, rest[0])
 		}
@@ -155,6 +159,14 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	case scheduler.ChangeInstance:
 		log.Info("change instance", "vmi", reconcile.Key(a.Instance), "annotations", a.Annotations, "links", a.Links)
 		return o, e.owned.change(ctx, a)
+	case scheduler.CreateVM:
+		return o, e.pooled.create(ctx, o, a.VM)
+	case scheduler.DeleteVM:
+		return o, e.pooled.delete(ctx, a.VM)
+	case scheduler.ChangeVM:
+		return o, e.pooled.change(ctx, a)
+	case scheduler.RestartVM:
+		return o, e.pooled.restart(ctx, a)
 	case scheduler.CreateMigration:
 		log.Info("create migration", "name", a.Migration.Name)
 		return o, e.createMigration(ctx, o, a)

@@ -52,7 +52,7 @@ const (
 	instanceNameTaken    = "VirtualMachineInstanceNameTaken"
 )
 
-// batch is how many VMIs of one object are created or deleted at the same time at most.
+// batch is how many VMIs or VMs of one object are written at the same time at most.
 const batch = 8
 
 // createAll creates the VMIs in parallel.
@@ -66,8 +66,8 @@ func (w *owned) deleteAll(ctx context.Context, all []*vmi.VirtualMachineInstance
 }
 
 // inParallel does one of all, then two at a time, then four, until one does not
-// succeed: so VMIs that are refused cost few requests.
-func inParallel(all []*vmi.VirtualMachineInstance, do func(*vmi.VirtualMachineInstance) error) error {
+// succeed: so objects that are refused cost few requests.
+func inParallel[T any](all []T, do func(T) error) error {
 	for n := 1; len(all) > 0; n = min(2*n, batch) {
 		now := all[:min(n, len(all))]
 		all = all[len(now):]
@@ -149,19 +149,14 @@ func (w *owned) change(ctx context.Context, a scheduler.ChangeInstance) error {
 	if len(a.Links) == 0 {
 		return w.patch(ctx, v, "annotate", map[string]any{"annotations": a.Annotations})
 	}
-	all := []jsonpatch.Operation{jsonpatch.Replace("/metadata/uid", v.UID), jsonpatch.Replace("/metadata/resourceVersion", v.ResourceVersion)}
+	all := unchanged(v)
 	for i, n := range v.Spec.Domain.Devices.Interfaces {
 		if to, ok := a.Links[n.Name]; ok {
 			all = append(all, jsonpatch.Add(fmt.Sprintf("/spec/domain/devices/interfaces/%d/state", i), to))
 		}
 	}
 	// One by one: the cache does not have all annotations of the VMI.
-	if len(a.Annotations) > 0 && v.Annotations == nil {
-		all = append(all, jsonpatch.Add("/metadata/annotations", map[string]string{}))
-	}
-	for _, k := range slices.Sorted(maps.Keys(a.Annotations)) {
-		all = append(all, jsonpatch.Add("/metadata/annotations/"+jsonpatch.Escape(k), a.Annotations[k]))
-	}
+	all = append(all, entries("/metadata/annotations", v.Annotations, a.Annotations)...)
 	return w.send(ctx, v, "set the links of", types.JSONPatchType, all)
 }
 

@@ -110,6 +110,10 @@ type Controller struct {
 	// have yet.
 	madeInstances reconcile.Made[*vmi.VirtualMachineInstance]
 	owned         *owned
+	// madeVMs are VMs that were created for pools and that the cache may not have yet.
+	madeVMs       reconcile.Made[*vmi.VirtualMachine]
+	pooled        *pooled
+	joins         []func() error // what is to be done when all loops are there
 	migrations    migrations
 	deleted       recent // VMIs, pods and revisions
 	dataVolumes   *dataVolumes
@@ -171,11 +175,17 @@ func New(c Config) (*Controller, error) {
 		return nil, err
 	}
 	k.dataVolumes = newDataVolumes(c)
+	k.pooled = &pooled{client: c.Client, made: &k.madeVMs, deleted: &k.deleted, now: c.Now}
 	if err := k.addInstances(); err != nil {
 		return nil, err
 	}
 	for _, kind := range append(Kinds(), c.Kinds...) {
 		if err := kind.add(k); err != nil {
+			return nil, err
+		}
+	}
+	for _, join := range k.joins {
+		if err := join(); err != nil {
 			return nil, err
 		}
 	}

@@ -37,7 +37,7 @@ type Executor struct {
 // Execute carries out the plan that was made for the object o of the kind: the actions in
 // their order, until one does not succeed. It returns the object as it is stored after
 // them, also with an error. It is for whoever has a loop of their own around Decide of
-// scheduler/instance, scheduler/vm or scheduler/replicaset, and may be called for several
+// scheduler/instance, scheduler/vm, scheduler/replicaset or scheduler/pool, and may be called for several
 // objects at the same time.
 //
 // An error that wraps a [*Refusal] says that the API server refused a pod, a claim, a VMI
@@ -77,6 +77,10 @@ func newExecutor[T vmi.Object, L runtime.Object](e Executor, kind vmi.Definition
 		owned: &owned{
 			client: e.Client, writer: reconcile.NewWriter(e.Client, vmi.VirtualMachineInstances), deleted: deleted, now: e.Now,
 			made: &reconcile.Made[*vmi.VirtualMachineInstance]{}, cached: func(string) *vmi.VirtualMachineInstance { return nil },
+		},
+		pooled: &pooled{
+			client: e.Client, writer: reconcile.NewWriter(e.Client, vmi.VirtualMachines), deleted: deleted, now: e.Now,
+			made: &reconcile.Made[*vmi.VirtualMachine]{}, cached: func(string) *vmi.VirtualMachine { return nil },
 		},
 		dataVolumes: &dataVolumes{client: e.Dynamic},
 	}, nil

@@ -3,12 +3,14 @@ package controller
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
 // Names of the indexes by which the controllers find objects. The values of IndexClaim
@@ -39,6 +41,17 @@ const indexState = "state"
 // indexVM finds start revisions by the UID of their VM.
 const indexVM = "vm"
 
+// indexPool finds VMs and revisions by the UID of the pool that controls them.
+const indexPool = "pool"
+
+// poolOf is the UID of the pool that controls the object.
+func poolOf(o metav1.Object) []string {
+	if ref := metav1.GetControllerOfNoCopy(o); ref != nil && ref.Kind == vmpool.VirtualMachinePools.Kind {
+		return []string{string(ref.UID)}
+	}
+	return nil
+}
+
 // InstanceIndexers find VMIs by IndexNode, IndexUID, IndexMAC and IndexClaim, in an informer
 // of the caller's too: give them to its AddIndexers before it runs. So do the other functions
 // that return indexers.
@@ -57,6 +70,7 @@ func InstanceIndexers() cache.Indexers {
 func VMIndexers() cache.Indexers {
 	return cache.Indexers{
 		indexNamed: index(named),
+		indexPool:  index(func(v *vmi.VirtualMachine) []string { return poolOf(v) }),
 		IndexClaim: index(func(v *vmi.VirtualMachine) []string { return reconcile.KeysIn(v.Namespace, claimNames(v)...) }),
 	}
 }
@@ -95,10 +109,12 @@ func claimIndexers() cache.Indexers {
 	})}
 }
 
-// revisionIndexers find start revisions by indexVM, and those of what VMs name by indexSized.
+// revisionIndexers find start revisions by indexVM, those of what VMs name by indexSized, and
+// those of pools by indexPool.
 func revisionIndexers() cache.Indexers {
 	return cache.Indexers{
 		indexSized: index(sized),
+		indexPool:  index(func(r *appsv1.ControllerRevision) []string { return poolOf(r) }),
 		indexVM:    index(func(r *appsv1.ControllerRevision) []string { return nonEmpty(string(vmi.StartedVM(r.Name))) }),
 	}
 }

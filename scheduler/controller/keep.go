@@ -9,9 +9,11 @@ import (
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/internal/scheduler/launched"
+	"github.com/podvisor/podvisor/scheduler/pool"
 	"github.com/podvisor/podvisor/scheduler/replicaset"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
 // What the caches keep of objects is what is read here and in the packages that decide.
@@ -145,10 +147,12 @@ func keepRevision(r *appsv1.ControllerRevision) {
 }
 
 // keepVM keeps of a VM all that its next start needs. Its own labels and annotations
-// mean nothing here: those of its VMIs are in the template.
+// mean nothing here: those of its VMIs are in the template. A pool selects its VMs by them.
 func keepVM(v *vmi.VirtualMachine) {
-	v.Labels = nil
-	keepAnnotations(v, packed)
+	if len(poolOf(v)) == 0 {
+		v.Labels = nil
+	}
+	keepAnnotations(v, packed, pool.StrategyAnnotation)
 	pack(v, &v.Spec.Template)
 }
 
@@ -157,6 +161,15 @@ func keepSet(s *vmi.VirtualMachineInstanceReplicaSet) {
 	s.Labels = nil
 	keepAnnotations(s, packed)
 	pack(s, &s.Spec.Template)
+}
+
+// keepPool keeps of a pool all that its next VM needs.
+func keepPool(p *vmpool.VirtualMachinePool) {
+	p.Labels = nil
+	keepAnnotations(p, packed)
+	if t := p.Spec.VirtualMachineTemplate; t != nil {
+		pack(p, &t.Spec.Template)
+	}
 }
 
 // keepAnnotations keeps those with the keys, and all of an object that could not be decoded,

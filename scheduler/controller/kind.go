@@ -59,7 +59,8 @@ type KindOf[T vmi.Object, L runtime.Object] struct {
 	keep func(c *Controller) func(o T)
 	// whole returns what keep has packed, in a copy of the object. Nil: nothing is packed.
 	whole func(o T) T
-	// also queues objects when something else changes. Nil: nothing does.
+	// also queues objects when something else changes. It is called when all loops are there.
+	// Nil: nothing does.
 	also func(c *Controller, l *loopOf[T, L]) error
 }
 
@@ -96,7 +97,7 @@ func (e KindOf[T, L]) add(c *Controller) error {
 		}), nil)
 	}
 	if e.also != nil {
-		err = errors.Join(err, e.also(c, k))
+		c.joins = append(c.joins, func() error { return e.also(c, k) })
 	}
 	return err
 }
@@ -124,7 +125,7 @@ func newLoop[T vmi.Object, L runtime.Object](c *Controller, e KindOf[T, L]) (*lo
 		executor: executor[T, L]{
 			kube: c.cfg.Kube, events: c.events, client: c.cfg.Client, writer: reconcile.NewWriter(c.cfg.Client, e.Definition), log: c.log.With("loop", e.Name),
 			made: &c.made, gates: &c.gates, claims: &c.claims, deleted: &c.deleted, now: c.cfg.Now, describe: e.Describe,
-			kind: e.Definition, owned: c.owned, dataVolumes: c.dataVolumes,
+			kind: e.Definition, owned: c.owned, pooled: c.pooled, dataVolumes: c.dataVolumes,
 		},
 		cached: cached, on: c,
 	}
@@ -196,12 +197,10 @@ func (k *loopOf[T, L]) reconcile(ctx context.Context, key string) (time.Duration
 	return plan.Recheck, err
 }
 
-// creates reports whether the plan creates a pod or a VMI.
+// creates reports whether the plan creates a pod, a VMI or a VM, or changes a VM.
 func creates(p scheduler.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a scheduler.Action) bool {
-		_, pod := a.(scheduler.CreatePod)
-		_, instance := a.(scheduler.CreateInstance)
-		return pod || instance
+		return is[scheduler.CreatePod](a) || is[scheduler.CreateInstance](a) || is[scheduler.CreateVM](a) || is[scheduler.ChangeVM](a)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
 // A template of many small values takes about five times the memory of its JSON. One that
@@ -78,6 +79,18 @@ func wholeSet(s *vmi.VirtualMachineInstanceReplicaSet) *vmi.VirtualMachineInstan
 	}
 	c := *s
 	c.Spec.Template, c.Annotations = t, withoutPacked(s)
+	return &c
+}
+
+// wholePool is the pool with its template.
+func wholePool(p *vmpool.VirtualMachinePool) *vmpool.VirtualMachinePool {
+	t := unpacked(p)
+	if t == nil {
+		return p
+	}
+	c, of := *p, *p.Spec.VirtualMachineTemplate
+	of.Spec.Template = t
+	c.Spec.VirtualMachineTemplate, c.Annotations = &of, withoutPacked(p)
 	return &c
 }
 

@@ -67,7 +67,7 @@ func observeSet(ctx context.Context, c *Controller, s *vmi.VirtualMachineInstanc
 	}
 	return func(s *vmi.VirtualMachineInstanceReplicaSet, refusal *vmi.Finding) scheduler.Plan {
 		p := next(s, refusal)
-		if slices.ContainsFunc(p.Actions, writesStatusOfSet) {
+		if slices.ContainsFunc(p.Actions, is[scheduler.WriteStatus[*vmi.VirtualMachineInstanceReplicaSet]]) {
 			c.statusWritten.Put(s.UID, o.Now, o.Now, recentFor)
 		}
 		if made && (p.Recheck == 0 || p.Recheck > unseen) {
@@ -79,7 +79,7 @@ func observeSet(ctx context.Context, c *Controller, s *vmi.VirtualMachineInstanc
 
 // adopts reports whether the plan adopts a VMI.
 func adopts(p scheduler.Plan) bool {
-	return slices.ContainsFunc(p.Actions, func(a scheduler.Action) bool { _, ok := a.(scheduler.AdoptInstance); return ok })
+	return slices.ContainsFunc(p.Actions, is[scheduler.AdoptInstance])
 }
 
 // takes reports whether the plan adopts or deletes a VMI that runs.
@@ -88,9 +88,4 @@ func takes(p scheduler.Plan) bool {
 		d, deletes := a.(scheduler.DeleteInstance)
 		return deletes && !d.Instance.Status.Phase.Final()
 	})
-}
-
-func writesStatusOfSet(a scheduler.Action) bool {
-	_, ok := a.(scheduler.WriteStatus[*vmi.VirtualMachineInstanceReplicaSet])
-	return ok
 }

@@ -7,6 +7,7 @@ package controller
 func Kinds() []Kind {
 	return []Kind{
 		moves,
+		pools,
 		sets,
 		vms,
 	}

@@ -14,6 +14,7 @@ func Example() {
 	}
 	// Output:
 	// kubevirts.kubevirt.io
+	// virtualmachinepools.pool.kubevirt.io
 	// virtualmachines.kubevirt.io
 	// virtualmachineinstancereplicasets.kubevirt.io
 	// virtualmachineinstances.kubevirt.io

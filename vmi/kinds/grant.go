@@ -51,6 +51,11 @@ func owning(verbs ...string) []Grant {
 	return []Grant{to(by, verbs...), to(by, "patch").of("status"), to(by, "update").of("finalizers")}
 }
 
+// scaling are the grants of users for a kind with the subresource scale.
+func scaling() []Grant {
+	return []Grant{to(viewers, "get").of("scale"), to(editors, "get", "update", "patch").of("scale")}
+}
+
 // named are the grants of virt-controller for what VMs name.
 func named() []Grant { return []Grant{to(string(Controller), "get", "list", "watch")} }
 

@@ -39,6 +39,9 @@ type Kind struct {
 	// Template returns the template of the VMIs that the object makes, or nil if it has
 	// none. Nil: objects of the kind make no VMIs.
 	Template func(o vmi.Object) *vmi.VirtualMachineInstanceTemplateSpec
+	// VM returns a VM that the object makes, but for its name, or nil if it has no template.
+	// Nil: objects of the kind make no VMs.
+	VM func(o vmi.Object) *vmi.VirtualMachine
 	// Grants are what the roles of an installation may do with the objects.
 	Grants []Grant
 	// StatusBy are the components that alone write the status. Nil: whoever may.
@@ -106,7 +109,7 @@ func (k Kind) Served() bool {
 
 // RunsGuests says that the objects run guests, or make others that do.
 func (k Kind) RunsGuests() bool {
-	return k.Template != nil || k.GroupVersionKind == vmi.VirtualMachineInstances.GroupVersionKind
+	return k.Template != nil || k.VM != nil || k.GroupVersionKind == vmi.VirtualMachineInstances.GroupVersionKind
 }
 
 // SameSpec says that the specs of two objects mean the same once both are
@@ -145,6 +148,8 @@ type rules[T vmi.Object] struct {
 	fixedSpec bool
 	// template is nil if the objects make no VMIs.
 	template func(T) *vmi.VirtualMachineInstanceTemplateSpec
+	// vm is nil if the objects make no VMs.
+	vm func(T) *vmi.VirtualMachine
 	// What follows is as in [Kind].
 	grants             []Grant
 	statusBy, eventsBy []Component
@@ -186,6 +191,9 @@ func of[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], r rules[T]) Ki
 	}
 	if r.template != nil {
 		k.Template = func(o vmi.Object) *vmi.VirtualMachineInstanceTemplateSpec { return r.template(o.(T)) }
+	}
+	if r.vm != nil {
+		k.VM = func(o vmi.Object) *vmi.VirtualMachine { return r.vm(o.(T)) }
 	}
 	return k
 }

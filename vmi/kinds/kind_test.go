@@ -16,6 +16,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/served"
 	"github.com/podvisor/podvisor/vmi/validate"
 	"github.com/podvisor/podvisor/vmi/vmitest"
+	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
 func TestEveryKindOfTheModelHasARow(t *testing.T) {
@@ -87,6 +88,8 @@ func faulty() map[string]vmi.Object {
 		"VirtualMachineInstanceMigration":  &vmi.VirtualMachineInstanceMigration{},
 		"VirtualMachineInstanceReplicaSet": vmitest.NewReplicaSet(-1),
 
+		"VirtualMachinePool": &vmpool.VirtualMachinePool{},
+
 		"VirtualMachineInstancetype":        &instancetype.VirtualMachineInstancetype{Spec: size},
 		"VirtualMachineClusterInstancetype": &instancetype.VirtualMachineClusterInstancetype{Spec: size},
 		"VirtualMachinePreference":          &instancetype.VirtualMachinePreference{Spec: preference},
@@ -122,6 +125,23 @@ func TestAVMIThatExistsIsJudgedByWhatWasAllowed(t *testing.T) {
 	require.NotEmpty(t, k.Create(v, c))
 	require.Empty(t, k.Update(v, v, c))
 	require.True(t, k.FixedSpec)
+}
+
+func TestAKindThatMakesVMsGivesOne(t *testing.T) {
+	t.Parallel()
+	var makers []string
+	for _, k := range kinds.All() {
+		if k.VM != nil {
+			makers = append(makers, k.Kind)
+			require.Nil(t, k.VM(k.New()), "%s: a new object has none", k.Kind)
+			require.True(t, k.RunsGuests())
+		}
+	}
+	require.Equal(t, []string{"VirtualMachinePool"}, makers)
+	k, _ := kinds.Find(vmpool.VirtualMachinePools.GroupKind())
+	p := &vmpool.VirtualMachinePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	p.Spec.VirtualMachineTemplate = &vmpool.VirtualMachineTemplateSpec{Spec: vmitest.NewVM(vmi.RunAlways).Spec}
+	require.Equal(t, p.Spec.VirtualMachineTemplate.Spec, k.VM(p).Spec)
 }
 
 func TestAKindThatMakesVMIsGivesTheirTemplate(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -11,6 +12,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/instancetype"
 	"github.com/podvisor/podvisor/vmi/migrationpolicy"
 	"github.com/podvisor/podvisor/vmi/validate"
+	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
 // All returns the table, a row for each kind. Those that make others stand before these.
@@ -26,10 +28,14 @@ var table = sync.OnceValue(func() []Kind {
 			},
 			eventsBy: []Component{Controller},
 		}),
+		of(vmpool.VirtualMachinePools, rules[*vmpool.VirtualMachinePool]{
+			faults: validate.Pool, update: validate.PoolUpdate, vm: vmOfPool,
+			grants: slices.Concat(writing(), owning("get", "list", "watch"), scaling()), statusBy: []Component{Controller}, eventsBy: []Component{Controller},
+		}),
 		sized(of(vmi.VirtualMachines, rules[*vmi.VirtualMachine]{
 			complete: defaults.VirtualMachine, faults: validate.VirtualMachine, update: validate.VirtualMachineUpdate,
 			template: func(v *vmi.VirtualMachine) *vmi.VirtualMachineInstanceTemplateSpec { return v.Spec.Template },
-			grants:   slices.Concat(writing(), owning("get", "list", "watch", "patch")),
+			grants:   slices.Concat(writing(), owning("get", "list", "watch", "create", "patch", "delete")),
 			statusBy: []Component{Controller}, eventsBy: []Component{Controller},
 		})),
 		of(vmi.VirtualMachineInstanceReplicaSets, rules[*vmi.VirtualMachineInstanceReplicaSet]{
@@ -37,9 +43,7 @@ var table = sync.OnceValue(func() []Kind {
 			template: func(r *vmi.VirtualMachineInstanceReplicaSet) *vmi.VirtualMachineInstanceTemplateSpec {
 				return r.Spec.Template
 			},
-			grants: slices.Concat(writing(), owning("get", "list", "watch"), []Grant{
-				to(viewers, "get").of("scale"), to(editors, "get", "update", "patch").of("scale"),
-			}),
+			grants:   slices.Concat(writing(), owning("get", "list", "watch"), scaling()),
 			statusBy: []Component{Controller}, eventsBy: []Component{Controller},
 		}),
 		of(vmi.VirtualMachineInstances, rules[*vmi.VirtualMachineInstance]{
@@ -88,6 +92,19 @@ var table = sync.OnceValue(func() []Kind {
 		}),
 	}
 })
+
+// vmOfPool is the VM of the template.
+func vmOfPool(p *vmpool.VirtualMachinePool) *vmi.VirtualMachine {
+	t := p.Spec.VirtualMachineTemplate
+	if t == nil {
+		return nil
+	}
+	m := t.ObjectMeta.DeepCopy()
+	return &vmi.VirtualMachine{
+		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachines.Kind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, Labels: m.Labels, Annotations: m.Annotations}, Spec: *t.Spec.DeepCopy(),
+	}
+}
 
 // configuration are the faults of a KubeVirt, which no user and no limit changes.
 func configuration(k *vmi.KubeVirt, _ validate.User, _ validate.Limits) field.ErrorList {

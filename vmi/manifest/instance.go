@@ -73,13 +73,21 @@ func (o Object) Instance(c kinds.Cluster) *vmi.VirtualMachineInstance {
 	return defaults.Instance(v, c.Defaults)
 }
 
-// template is the template of VMIs that the object has, or nil.
+// template is the template of VMIs that the object has, or that of its VMs, or nil.
 func (o Object) template() *vmi.VirtualMachineInstanceTemplateSpec {
 	k, _ := kinds.Find(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind())
-	if o.Complete == nil || k.Template == nil {
+	if o.Complete == nil {
 		return nil
 	}
-	return k.Template(o.Complete)
+	switch {
+	case k.Template != nil:
+		return k.Template(o.Complete)
+	case k.VM != nil:
+		if v := k.VM(o.Complete); v != nil {
+			return v.Spec.Template
+		}
+	}
+	return nil
 }
 
 // made is the VMI of a template.

@@ -32,7 +32,7 @@ func TestAFieldWithoutATypeHasAReason(t *testing.T) {
 func TestAKindWithoutATypeHasAReason(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{
-		"VirtualMachineInstancePreset", "VirtualMachinePool",
+		"VirtualMachineInstancePreset",
 		"VirtualMachineSnapshot", "VirtualMachineRestore", "VirtualMachineClone", "VirtualMachineExport", "VirtualMachineBackup",
 	} {
 		why, ok := UntypedKind(kind)

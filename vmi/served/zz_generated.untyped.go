@@ -137,12 +137,27 @@ var untyped = map[string]Fields{
 	"MigrationPolicy": {
 		{Path: "spec.experimental", Why: "an experiment of KubeVirt's", Refused: true},
 	},
+	"VirtualMachinePool": {
+		{Path: "spec.scaleInStrategy.proactive.selectionPolicy.selectors.nodeSelectorRequirementMatcher", Why: "VMs are selected by their own labels: to empty a node, drain it", Refused: true},
+		{Path: "spec.updateStrategy.proactive.selectionPolicy.selectors.nodeSelectorRequirementMatcher", Why: "VMs are selected by their own labels: to empty a node, drain it", Refused: true},
+		{Path: "spec.virtualMachineTemplate.spec.dataVolumeTemplates[].status", Why: "a template has no status", Refused: true},
+		{Path: "spec.virtualMachineTemplate.spec.template.spec.domain.cpu.realtime", Why: "a launcher pod may neither lock memory nor schedule in real time, which need capabilities", Refused: true},
+		{Path: "spec.virtualMachineTemplate.spec.template.spec.domain.devices.clientPassthrough", Why: "few VMs need it; it enters when it is built", Refused: true},
+		{Path: "spec.virtualMachineTemplate.spec.template.spec.domain.devices.disks[].changedBlockTracking", Why: "incremental backups enter when they are built", Refused: true},
+		{Path: "spec.virtualMachineTemplate.spec.template.spec.domain.devices.downwardMetrics", Why: "metrics of the node for the guest enter when they are built", Refused: true},
+		{Path: "spec.virtualMachineTemplate.spec.template.spec.domain.firmware.acpi", Why: "few VMs need it; it enters when it is built", Refused: true},
+		{Path: "spec.virtualMachineTemplate.spec.template.spec.domain.memory.reservedOverhead", Why: "few VMs need it; it enters when it is built", Refused: true},
+		{Path: "spec.virtualMachineTemplate.spec.template.spec.networks[].resourceClaim", Why: "devices by dynamic resource allocation enter when they are built", Refused: true},
+		{Path: "spec.virtualMachineTemplate.spec.template.spec.utilityVolumes", Why: "few VMs need it; it enters when it is built", Refused: true},
+		{Path: "spec.virtualMachineTemplate.spec.template.spec.volumes[].containerPath", Why: "few VMs need it; it enters when it is built", Refused: true},
+		{Path: "spec.virtualMachineTemplate.spec.template.spec.volumes[].downwardMetrics", Why: "metrics of the node for the guest enter when they are built", Refused: true},
+		{Path: "spec.virtualMachineTemplate.spec.template.spec.volumes[].memoryDump", Why: "memory dumps enter when they are built", Refused: true},
+	},
 }
 
 // untypedKinds are the kinds of KubeVirt's API that have no type, with the reasons.
 var untypedKinds = map[string]string{
 	"VirtualMachineInstancePreset":  "KubeVirt has deprecated it: write its fields into the VMIs",
-	"VirtualMachinePool":            "no controller makes VMs of a pool yet: make each VM, or a VirtualMachineInstanceReplicaSet of guests that keep nothing",
 	"VirtualMachineSnapshot":        "no snapshots of VMs are taken yet: take a VolumeSnapshot of each claim, as docs/claims.md says",
 	"VirtualMachineSnapshotContent": "no snapshots of VMs are taken yet: take a VolumeSnapshot of each claim, as docs/claims.md says",
 	"VirtualMachineRestore":         "no snapshots of VMs are taken yet: take a VolumeSnapshot of each claim, as docs/claims.md says",

@@ -41,21 +41,30 @@ func replicas(at *field.Path, s *vmi.VirtualMachineInstanceReplicaSetSpec) field
 
 // Selector returns why the set would not find the VMIs that it makes, or nothing.
 func Selector(s *vmi.VirtualMachineInstanceReplicaSetSpec) field.ErrorList {
-	at := field.NewPath("spec", "selector")
-	if s.Selector == nil {
-		return field.ErrorList{field.Required(at, "must select the VMIs by labels of the template")}
+	if s.Template == nil {
+		return selects(s.Selector, nil, "VMIs", "template")
 	}
-	if l := metav1validation.ValidateLabelSelector(s.Selector, metav1validation.LabelSelectorValidationOptions{}, at); len(l) > 0 {
+	return selects(s.Selector, &s.Template.ObjectMeta, "VMIs", "template")
+}
+
+// selects returns why a selector does not select what is made with the metadata of a template,
+// or nothing. Nil: the template is missing.
+func selects(s *metav1.LabelSelector, made *metav1.ObjectMeta, what, template string) field.ErrorList {
+	at := field.NewPath("spec", "selector")
+	if s == nil {
+		return field.ErrorList{field.Required(at, "must select the "+what+" by labels of the template")}
+	}
+	if l := metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at); len(l) > 0 {
 		return l
 	}
-	sel, err := metav1.LabelSelectorAsSelector(s.Selector)
+	sel, err := metav1.LabelSelectorAsSelector(s)
 	switch {
 	case err != nil:
 		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, err.Error())}
 	case sel.Empty():
-		return field.ErrorList{field.Invalid(at, "{}", "must not be empty: it would select all VMIs of the namespace")}
-	case s.Template != nil && !sel.Matches(labels.Set(s.Template.ObjectMeta.Labels)):
-		return field.ErrorList{field.Invalid(at, sel.String(), "must select the labels of the template's metadata")}
+		return field.ErrorList{field.Invalid(at, "{}", "must not be empty: it would select all "+what+" of the namespace")}
+	case made != nil && !sel.Matches(labels.Set(made.Labels)):
+		return field.ErrorList{field.Invalid(at, sel.String(), "must select the labels of the "+template+"'s metadata")}
 	}
 	return nil
 }

@@ -741,4 +741,264 @@ var lists = map[string]*list{
 			}},
 		}},
 	}},
+	"VirtualMachinePool": {fields: map[string]*list{
+		"spec": {fields: map[string]*list{
+			"scaleInStrategy": {fields: map[string]*list{
+				"proactive": {fields: map[string]*list{
+					"selectionPolicy": {fields: map[string]*list{
+						"selectors": {fields: map[string]*list{
+							"labelSelector": {fields: map[string]*list{
+								"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+									"values": {max: 1024},
+								}}},
+								"matchLabels": {max: 256},
+							}},
+						}},
+					}},
+				}},
+			}},
+			"selector": {fields: map[string]*list{
+				"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+					"values": {max: 1024},
+				}}},
+				"matchLabels": {max: 256},
+			}},
+			"updateStrategy": {fields: map[string]*list{
+				"proactive": {fields: map[string]*list{
+					"selectionPolicy": {fields: map[string]*list{
+						"selectors": {fields: map[string]*list{
+							"labelSelector": {fields: map[string]*list{
+								"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+									"values": {max: 1024},
+								}}},
+								"matchLabels": {max: 256},
+							}},
+						}},
+					}},
+				}},
+			}},
+			"virtualMachineTemplate": {fields: map[string]*list{
+				"spec": {fields: map[string]*list{
+					"dataVolumeTemplates": {max: 256, below: &list{fields: map[string]*list{
+						"spec": {fields: map[string]*list{
+							"checkpoints": {max: 1024},
+							"pvc": {fields: map[string]*list{
+								"accessModes": {max: 1024},
+								"resources": {fields: map[string]*list{
+									"limits":   {max: 256},
+									"requests": {max: 256},
+								}},
+								"selector": {fields: map[string]*list{
+									"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+										"values": {max: 1024},
+									}}},
+									"matchLabels": {max: 256},
+								}},
+							}},
+							"source": {fields: map[string]*list{
+								"http": {fields: map[string]*list{
+									"extraHeaders":       {max: 1024},
+									"secretExtraHeaders": {max: 1024},
+								}},
+							}},
+							"storage": {fields: map[string]*list{
+								"accessModes": {max: 1024},
+								"resources": {fields: map[string]*list{
+									"limits":   {max: 256},
+									"requests": {max: 256},
+								}},
+								"selector": {fields: map[string]*list{
+									"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+										"values": {max: 1024},
+									}}},
+									"matchLabels": {max: 256},
+								}},
+							}},
+						}},
+					}}},
+					"template": {fields: map[string]*list{
+						"spec": {fields: map[string]*list{
+							"accessCredentials": {max: 256, below: &list{fields: map[string]*list{
+								"sshPublicKey": {fields: map[string]*list{
+									"propagationMethod": {fields: map[string]*list{
+										"qemuGuestAgent": {fields: map[string]*list{
+											"users": {max: 256},
+										}},
+									}},
+								}},
+							}}},
+							"affinity": {fields: map[string]*list{
+								"nodeAffinity": {fields: map[string]*list{
+									"preferredDuringSchedulingIgnoredDuringExecution": {max: 1024, below: &list{fields: map[string]*list{
+										"preference": {fields: map[string]*list{
+											"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+												"values": {max: 1024},
+											}}},
+											"matchFields": {max: 1024, below: &list{fields: map[string]*list{
+												"values": {max: 1024},
+											}}},
+										}},
+									}}},
+									"requiredDuringSchedulingIgnoredDuringExecution": {fields: map[string]*list{
+										"nodeSelectorTerms": {max: 1024, below: &list{fields: map[string]*list{
+											"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+												"values": {max: 1024},
+											}}},
+											"matchFields": {max: 1024, below: &list{fields: map[string]*list{
+												"values": {max: 1024},
+											}}},
+										}}},
+									}},
+								}},
+								"podAffinity": {fields: map[string]*list{
+									"preferredDuringSchedulingIgnoredDuringExecution": {max: 1024, below: &list{fields: map[string]*list{
+										"podAffinityTerm": {fields: map[string]*list{
+											"labelSelector": {fields: map[string]*list{
+												"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+													"values": {max: 1024},
+												}}},
+												"matchLabels": {max: 256},
+											}},
+											"matchLabelKeys":    {max: 1024},
+											"mismatchLabelKeys": {max: 1024},
+											"namespaceSelector": {fields: map[string]*list{
+												"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+													"values": {max: 1024},
+												}}},
+												"matchLabels": {max: 256},
+											}},
+											"namespaces": {max: 1024},
+										}},
+									}}},
+									"requiredDuringSchedulingIgnoredDuringExecution": {max: 1024, below: &list{fields: map[string]*list{
+										"labelSelector": {fields: map[string]*list{
+											"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+												"values": {max: 1024},
+											}}},
+											"matchLabels": {max: 256},
+										}},
+										"matchLabelKeys":    {max: 1024},
+										"mismatchLabelKeys": {max: 1024},
+										"namespaceSelector": {fields: map[string]*list{
+											"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+												"values": {max: 1024},
+											}}},
+											"matchLabels": {max: 256},
+										}},
+										"namespaces": {max: 1024},
+									}}},
+								}},
+								"podAntiAffinity": {fields: map[string]*list{
+									"preferredDuringSchedulingIgnoredDuringExecution": {max: 1024, below: &list{fields: map[string]*list{
+										"podAffinityTerm": {fields: map[string]*list{
+											"labelSelector": {fields: map[string]*list{
+												"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+													"values": {max: 1024},
+												}}},
+												"matchLabels": {max: 256},
+											}},
+											"matchLabelKeys":    {max: 1024},
+											"mismatchLabelKeys": {max: 1024},
+											"namespaceSelector": {fields: map[string]*list{
+												"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+													"values": {max: 1024},
+												}}},
+												"matchLabels": {max: 256},
+											}},
+											"namespaces": {max: 1024},
+										}},
+									}}},
+									"requiredDuringSchedulingIgnoredDuringExecution": {max: 1024, below: &list{fields: map[string]*list{
+										"labelSelector": {fields: map[string]*list{
+											"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+												"values": {max: 1024},
+											}}},
+											"matchLabels": {max: 256},
+										}},
+										"matchLabelKeys":    {max: 1024},
+										"mismatchLabelKeys": {max: 1024},
+										"namespaceSelector": {fields: map[string]*list{
+											"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+												"values": {max: 1024},
+											}}},
+											"matchLabels": {max: 256},
+										}},
+										"namespaces": {max: 1024},
+									}}},
+								}},
+							}},
+							"dnsConfig": {fields: map[string]*list{
+								"nameservers": {max: 1024},
+								"options":     {max: 1024},
+								"searches":    {max: 1024},
+							}},
+							"domain": {fields: map[string]*list{
+								"cpu": {fields: map[string]*list{
+									"features": {max: 256},
+								}},
+								"devices": {fields: map[string]*list{
+									"disks":       {max: 256},
+									"filesystems": {max: 256},
+									"gpus":        {max: 256},
+									"hostDevices": {max: 256},
+									"inputs":      {max: 256},
+									"interfaces": {max: 256, below: &list{fields: map[string]*list{
+										"dhcpOptions": {fields: map[string]*list{
+											"ntpServers":     {max: 64},
+											"privateOptions": {max: 31},
+										}},
+										"portRanges": {max: 10},
+										"ports":      {max: 1024},
+									}}},
+									"panicDevices": {max: 4},
+								}},
+								"resources": {fields: map[string]*list{
+									"limits":   {max: 256},
+									"requests": {max: 256},
+								}},
+							}},
+							"livenessProbe": {fields: map[string]*list{
+								"exec": {fields: map[string]*list{
+									"command": {max: 1024},
+								}},
+								"httpGet": {fields: map[string]*list{
+									"httpHeaders": {max: 1024},
+								}},
+							}},
+							"networks":     {max: 256},
+							"nodeSelector": {max: 256},
+							"readinessProbe": {fields: map[string]*list{
+								"exec": {fields: map[string]*list{
+									"command": {max: 1024},
+								}},
+								"httpGet": {fields: map[string]*list{
+									"httpHeaders": {max: 1024},
+								}},
+							}},
+							"resourceClaims": {max: 1024},
+							"tolerations":    {max: 1024},
+							"topologySpreadConstraints": {max: 1024, below: &list{fields: map[string]*list{
+								"labelSelector": {fields: map[string]*list{
+									"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
+										"values": {max: 1024},
+									}}},
+									"matchLabels": {max: 256},
+								}},
+								"matchLabelKeys": {max: 1024},
+							}}},
+							"volumes": {max: 256, below: &list{fields: map[string]*list{
+								"downwardAPI": {fields: map[string]*list{
+									"fields": {max: 1024},
+								}},
+							}}},
+						}},
+					}},
+				}},
+			}},
+		}},
+		"status": {fields: map[string]*list{
+			"conditions": {max: 1024},
+			"replaced":   {max: 1024},
+		}},
+	}},
 }

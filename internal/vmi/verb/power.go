@@ -1,6 +1,8 @@
 package verb
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -144,6 +146,13 @@ func stop(o Observed) (Plan, error) {
 		}
 	}
 	return p, nil
+}
+
+// Restart are the patches by which the verb restarts the VM, whose VMI is i. An error is that
+// it is refused.
+func Restart(v *vmi.VirtualMachine, i *vmi.VirtualMachineInstance, now time.Time) ([]Patch, error) {
+	p, err := restart(Observed{Namespace: v.Namespace, Name: v.Name, VM: v, VMI: i, Now: now})
+	return p.Patches, err
 }
 
 func restart(o Observed) (Plan, error) {

@@ -1,0 +1,135 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/vmpool"
+)
+
+// Observed is everything that a decision depends on.
+type Observed struct {
+	// Pool is the VirtualMachinePool as it is stored.
+	Pool *vmpool.VirtualMachinePool
+	// VMs are those that the pool controls. They need no template.
+	VMs []*vmi.VirtualMachine
+	// Instances are the VMIs of these VMs, by their names.
+	Instances map[string]*vmi.VirtualMachineInstance
+	// Taken are names that begin like those of VMs of the pool and are in use: by a VM, by a
+	// VMI, or by a claim for the state of a VM.
+	Taken map[string]bool
+	// Revisions are the ControllerRevisions of the pool. They need no Data.
+	Revisions []*appsv1.ControllerRevision
+	// Refusal is why the API server did not accept a VM of the last plan. Nil: it was not
+	// asked, or accepted all.
+	Refusal *vmi.Finding
+	// Profile is what defaults depend on.
+	Profile defaults.Profile
+	// Unguarded says that Podvisor may be deleted at any moment, also under VMs.
+	Unguarded bool
+	// StatusWritten is when this process last wrote the status. Zero: never.
+	StatusWritten time.Time
+	// Now is the present time.
+	Now time.Time
+}
+
+// member is a VM of the pool that is not being deleted.
+type member struct {
+	*vmi.VirtualMachine
+	// instance is its VMI. Nil: it has none.
+	instance *vmi.VirtualMachineInstance
+	// ordinal is that of its name, and -1 if it has none.
+	ordinal int
+}
+
+// members are the VMs of the pool in the order of their ordinals. Leaving are those that are
+// being deleted.
+func members(o Observed) (all []member, leaving []*vmi.VirtualMachine) {
+	for _, v := range o.VMs {
+		if v.DeletionTimestamp != nil {
+			leaving = append(leaving, v)
+			continue
+		}
+		m := member{VirtualMachine: v, ordinal: Ordinal(o.Pool, v.Name)}
+		if i := o.Instances[v.Name]; i != nil && metav1.IsControlledBy(i, v) {
+			m.instance = i
+		}
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b member) int { return cmp.Or(a.ordinal-b.ordinal, cmp.Compare(a.Name, b.Name)) })
+	return all, leaving
+}
+
+// Name is the name of the VM with the ordinal n.
+func Name(p *vmpool.VirtualMachinePool, n int) string { return p.Name + "-" + strconv.Itoa(n) }
+
+// Ordinal is the ordinal in the name of a VM of the pool, and -1 if it has none.
+func Ordinal(p *vmpool.VirtualMachinePool, name string) int {
+	text, ok := strings.CutPrefix(name, p.Name+"-")
+	n, err := strconv.Atoi(text)
+	if !ok || err != nil || n < 0 || Name(p, n) != name {
+		return -1
+	}
+	return n
+}
+
+// revision is the revision of the template that the VM has.
+func (m member) revision() string { return m.Labels[vmi.PoolRevisionLabel] }
+
+// runs says that the VM has a VMI that has not ended.
+func (m member) runs() bool { return m.instance != nil && !m.instance.Status.Phase.Final() }
+
+// stale says that the VM runs with another template than it has.
+func (m member) stale() bool {
+	return m.runs() && m.instance.Labels[vmi.PoolRevisionLabel] != m.revision()
+}
+
+// toRun says that the VM starts by itself, again and again or once.
+func (m member) toRun() bool {
+	switch m.Spec.Strategy() {
+	case vmi.RunAlways, vmi.RunRerunOnFailure, vmi.RunOnce:
+		return true
+	}
+	return false
+}
+
+// restartable says that the VM may be asked to restart.
+func (m member) restartable() bool {
+	s := m.Spec.Strategy()
+	return m.runs() && m.instance.DeletionTimestamp == nil && s != vmi.RunHalted && s != vmi.RunOnce && s != vmi.RunWaitAsReceiver &&
+		len(m.Status.StateChangeRequests) == 0 && !m.busy()
+}
+
+// failing says that the last start of the VM failed.
+func (m member) failing() bool {
+	f := m.Status.StartFailure
+	return m.toRun() && f != nil && f.ConsecutiveFailCount > 0
+}
+
+// down says that the VM is to run, or runs, and is not ready.
+func (m member) down() bool { return !m.Status.Ready && (m.runs() || m.toRun() && !m.off()) }
+
+// off says that the VM ran as long as it is to: its user stopped it, or it powered itself off.
+func (m member) off() bool {
+	return m.Status.PrintableStatus == vmi.StatusStopped && m.Spec.Strategy() != vmi.RunAlways && !m.failing()
+}
+
+// busy says that the VM moves to another node, or that its disks are being saved or restored.
+func (m member) busy() bool {
+	if m.Status.SnapshotInProgress != nil || m.Status.RestoreInProgress != nil {
+		return true
+	}
+	if m.instance == nil {
+		return false
+	}
+	s := m.instance.Status.MigrationState
+	return s != nil && !s.Completed && !s.Failed
+}
