@@ -93,6 +93,10 @@ type VirtualMachineTemplateSpec struct {
 
 	// Spec is the VMs' spec.
 	// +optional
+	// +podvisor:unserved:instancetype.inferFromVolume=no name is taken from a volume of a pool's VMs: name the object
+	// +podvisor:unserved:instancetype.inferFromVolumeFailurePolicy=no name is taken from a volume of a pool's VMs: name the object
+	// +podvisor:unserved:preference.inferFromVolume=no name is taken from a volume of a pool's VMs: name the object
+	// +podvisor:unserved:preference.inferFromVolumeFailurePolicy=no name is taken from a volume of a pool's VMs: name the object
 	// +podvisor:unserved:dataVolumeTemplates=all VMs of a pool would have the same DataVolume
 	Spec vmi.VirtualMachineSpec `json:"spec,omitempty"`
 }
