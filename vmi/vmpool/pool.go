@@ -124,6 +124,9 @@ type PoolAutohealing struct {
 	// MinFailingToStartDuration is how long the VM must not have been ready. It doubles
 	// with each replacement in a row, up to an hour. Default: 5m.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=16
 	MinFailingToStartDuration *metav1.Duration `json:"minFailingToStartDuration,omitempty"`
 }
 
@@ -143,8 +146,7 @@ type VirtualMachinePoolStatus struct {
 
 	// Conditions are facts about the pool.
 	// +optional
-	// +listType=map
-	// +listMapKey=type
+	// +listType=atomic
 	Conditions []vmi.Condition `json:"conditions,omitempty"`
 
 	// Replaced are the VMs that were deleted because they failed to start, until one of

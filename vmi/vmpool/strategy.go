@@ -99,8 +99,6 @@ type PoolSortPolicy string
 
 // The orders of VMs. The zero value stands for Random.
 const (
-	// SortRandom: in no order that means anything.
-	SortRandom PoolSortPolicy = "Random"
 	// SortAscending: the lowest ordinal is first.
 	SortAscending PoolSortPolicy = "AscendingOrder"
 	// SortDescending: the highest ordinal is first.
@@ -109,6 +107,8 @@ const (
 	SortNewest PoolSortPolicy = "Newest"
 	// SortOldest: the VM that was made first is first.
 	SortOldest PoolSortPolicy = "Oldest"
+	// SortRandom: in no order that means anything.
+	SortRandom PoolSortPolicy = "Random"
 )
 
 // PoolStatePreservation says what is left of a VM that a pool deletes.
@@ -123,6 +123,5 @@ const (
 	// PreserveOffline: its claims stay, and are used by the next VM of its name.
 	PreserveOffline PoolStatePreservation = "Offline"
 	// PreserveOnline: the memory of its guest stays too.
-	// +podvisor:unserved=the memory of a guest is not kept
 	PreserveOnline PoolStatePreservation = "Online"
 )

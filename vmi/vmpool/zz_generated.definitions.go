@@ -32,8 +32,7 @@ var VirtualMachinePools = vmi.Define[VirtualMachinePool, VirtualMachinePoolList]
 		"spec.virtualMachineTemplate.spec.template.spec.resourceClaims":                                                          {"name"},
 		"spec.virtualMachineTemplate.spec.template.spec.topologySpreadConstraints":                                               {"topologyKey", "whenUnsatisfiable"},
 		"spec.virtualMachineTemplate.spec.template.spec.volumes":                                                                 {"name"},
-		"status.conditions": {"type"},
-		"status.replaced":   {"name"},
+		"status.replaced": {"name"},
 	},
 })
 
