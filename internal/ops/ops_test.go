@@ -262,7 +262,9 @@ func TestATokenThatIsRefusedIsReadAnew(t *testing.T) {
 	t.Parallel()
 	var valid atomic.Value
 	valid.Store("Bearer first")
+	var compressed atomic.Bool
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		compressed.Store(r.Header.Get("Accept-Encoding") != "")
 		if r.Header.Get("Authorization") != valid.Load() {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
@@ -285,6 +287,7 @@ contexts: [{name: c, context: {cluster: c, user: u}}], clusters: [{name: c, clus
 		return resp.StatusCode
 	}
 	require.Equal(t, http.StatusOK, get())
+	require.False(t, compressed.Load(), "an answer costs more than it saves if it is compressed")
 	valid.Store("Bearer second")
 	require.NoError(t, os.WriteFile(token, []byte("second\n"), 0o600))
 	require.Equal(t, http.StatusUnauthorized, get(), "the token is kept")

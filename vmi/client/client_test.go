@@ -79,6 +79,36 @@ func TestErrorsAreThoseOfTheAPI(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
+// Of one that begins as the API server writes it, the kind is known without a look at the rest.
+func TestTheOrderOfTheKeysOfAnAnswerDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	const group, kind, parts = `"apiVersion":"kubevirt.io/v1"`, `"kind":"VirtualMachineInstance"`, `"metadata":{"name":"a","uid":"u"},"spec":{"domain":{"cpu":{"cores":2}}}`
+	for name, tt := range map[string]struct {
+		answer, err string
+	}{
+		"the API server's":              {`{` + group + `,` + kind + `,` + parts + `}`, ""},
+		"another":                       {`{` + kind + `,` + parts + `,` + group + `}`, ""},
+		"with space":                    {`{ ` + group + `, ` + kind + `, ` + parts + `}`, ""},
+		"the beginning of another kind": {`{` + group + `,"kind":"VirtualMachineInstances",` + parts + `}`, "no kind"},
+		"no object":                     {`{` + group + `,` + kind + `,"metadata":1}`, "the object has no name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := client.New(&rest.Config{Host: "http://127.0.0.1", Transport: answering(tt.answer)})
+			require.NoError(t, err)
+			v, err := c.VirtualMachineInstances("default").Get(t.Context(), "a", metav1.GetOptions{})
+			if tt.err != "" {
+				require.ErrorContains(t, err, tt.err)
+				return
+			}
+			require.NoError(t, err)
+			want := &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u"}}
+			want.Spec.Domain.CPU = &vmi.CPU{Cores: 2}
+			require.Equal(t, want, v)
+		})
+	}
+}
+
 func TestTheAnswerToAWriteOfAStatusIsItsMetadata(t *testing.T) {
 	t.Parallel()
 	var accept string
