@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
@@ -8,17 +9,20 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// may asks the API server what the user may do with the resource in the namespace.
+// may asks the API server what the user may do with the resource in the namespace, which is of
+// the group of VMIs if it names none.
 func (s space) may(user, verb, resource, sub string) bool {
 	s.t.Helper()
+	of := schema.ParseGroupResource(resource)
 	r, err := world.kube.AuthorizationV1().SubjectAccessReviews().Create(s.t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:               user,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.name, Group: vmi.GroupName, Resource: resource, Subresource: sub, Verb: verb},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.name, Group: cmp.Or(of.Group, vmi.GroupName), Resource: of.Resource, Subresource: sub, Verb: verb},
 	}}, metav1.CreateOptions{})
 	require.NoError(s.t, err)
 	return r.Status.Allowed
@@ -47,20 +51,21 @@ func TestTheRolesOfUsersReachEveryKindThatRunsGuests(t *testing.T) {
 		return nil
 	})
 	for _, d := range scheduler.GuestKinds() {
+		resource := d.Resource().GroupResource().String()
 		for _, verb := range []string{"get", "list", "watch"} {
-			require.True(t, s.may("view", verb, d.Plural, ""), "%s %s", verb, d.Plural)
-			require.True(t, s.may("edit", verb, d.Plural, ""), "%s %s", verb, d.Plural)
+			require.True(t, s.may("view", verb, resource, ""), "%s %s", verb, resource)
+			require.True(t, s.may("edit", verb, resource, ""), "%s %s", verb, resource)
 		}
 		for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
-			require.False(t, s.may("view", verb, d.Plural, ""), "%s %s", verb, d.Plural)
-			require.True(t, s.may("edit", verb, d.Plural, ""), "%s %s", verb, d.Plural)
+			require.False(t, s.may("view", verb, resource, ""), "%s %s", verb, resource)
+			require.True(t, s.may("edit", verb, resource, ""), "%s %s", verb, resource)
 			for _, sub := range []string{"status", "finalizers"} {
-				require.False(t, s.may("edit", verb, d.Plural, sub), "%s %s/%s", verb, d.Plural, sub)
+				require.False(t, s.may("edit", verb, resource, sub), "%s %s/%s", verb, resource, sub)
 			}
 		}
-		require.Equal(t, d.Scale != nil, s.may("view", "get", d.Plural, "scale"))
-		require.False(t, s.may("view", "patch", d.Plural, "scale"))
-		require.Equal(t, d.Scale != nil, s.may("edit", "patch", d.Plural, "scale"))
+		require.Equal(t, d.Scale != nil, s.may("view", "get", resource, "scale"))
+		require.False(t, s.may("view", "patch", resource, "scale"))
+		require.Equal(t, d.Scale != nil, s.may("edit", "patch", resource, "scale"))
 	}
 }
 
