@@ -43,10 +43,10 @@ type component struct {
 
 // newController starts a virt-controller that sees the namespace only, and is installed in
 // it. Its requests get the fault.
-func newController(ctx context.Context, namespace, node string, p Point) (*component, error) {
+func newController(ctx context.Context, namespace string, p Point, nodes ...string) (*component, error) {
 	c := &component{name: "virt-controller", namespace: namespace, token: world.token}
 	c.command = c.controllerCommand
-	if err := install(ctx, namespace, node); err != nil {
+	if err := install(ctx, namespace, nodes); err != nil {
 		return nil, err
 	}
 	return c, c.start(p, namespace)
@@ -62,7 +62,7 @@ func (c *component) start(p Point, confine string) (err error) {
 		return err
 	}
 	c.addr = address()
-	c.proxy, err = NewProxy(ProxyConfig{Server: world.server, Transport: world.toward, Addr: address(), Namespace: confine,
+	c.proxy, err = NewProxy(ProxyConfig{Server: world.server, Transport: world.toward, Addr: address(), Namespace: confine, Accounts: home,
 		Certificate: world.shown, Overdue: world.overdue, Kind: p.Kind, Step: p.Step, Process: c})
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ var (
 )
 
 // install makes in a namespace what the manifests make in that of the installation.
-func install(ctx context.Context, namespace, node string) error {
+func install(ctx context.Context, namespace string, nodes []string) error {
 	kube := world.kube
 	if _, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
 		return err
@@ -103,21 +103,31 @@ func install(ctx context.Context, namespace, node string) error {
 	binding := &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "virt-controller", Namespace: home}}}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: world.serving.Name}, Data: world.serving.Data, Type: world.serving.Type}
-	handler := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "virt-handler", Labels: map[string]string{vmi.AppLabel: "virt-handler"}},
-		Spec: corev1.PodSpec{NodeName: node, AutomountServiceAccountToken: new(false),
-			Containers: []corev1.Container{{Name: "virt-handler", Image: "example/virt-handler:v1"}}},
-	}
 	_, errRole := kube.RbacV1().Roles(namespace).Create(ctx, role, metav1.CreateOptions{})
 	_, errBinding := kube.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{})
 	_, errSecret := kube.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
-	p, errPod := kube.CoreV1().Pods(namespace).Create(ctx, handler, metav1.CreateOptions{})
-	if err := errors.Join(errRole, errBinding, errSecret, errPod); err != nil {
+	err = errors.Join(errRole, errBinding, errSecret)
+	for _, node := range nodes {
+		err = errors.Join(err, makeHandler(ctx, namespace, node))
+	}
+	return err
+}
+
+// makeHandler makes the pod of virt-handler on a node, with the address of those that are played.
+func makeHandler(ctx context.Context, namespace, node string) error {
+	pods := world.kube.CoreV1().Pods(namespace)
+	p, err := pods.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "virt-handler-" + node, Labels: map[string]string{vmi.AppLabel: "virt-handler"}},
+		Spec: corev1.PodSpec{NodeName: node, AutomountServiceAccountToken: new(false),
+			Containers: []corev1.Container{{Name: "virt-handler", Image: "example/virt-handler:v1"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
 		return err
 	}
 	p.Status.Phase = corev1.PodRunning
+	p.Status.PodIP, p.Status.PodIPs = world.nodes.movers.host, []corev1.PodIP{{IP: world.nodes.movers.host}}
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	_, err = kube.CoreV1().Pods(namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{})
+	_, err = pods.UpdateStatus(ctx, p, metav1.UpdateOptions{})
 	return err
 }
 
@@ -128,7 +138,7 @@ func (c *component) controllerCommand(listen string) *exec.Cmd {
 	cmd := exec.Command("sh", "-c", `hostname "$0" && exec "$@"`, pod, filepath.Join(world.dir, "virt-controller"),
 		"-kubeconfig", filepath.Join(c.dir, "kubeconfig"), "-namespace", c.namespace, "-listen", listen,
 		"-launcher-image", launcherImage, "-allow-emulation", "-container-disks", "auto")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMEMLIMIT=900MiB", "POD_NAMESPACE=" + c.namespace, "POD_NAME=" + pod}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMEMLIMIT=900MiB", "POD_NAMESPACE=" + c.namespace, "POD_NAME=" + c.token.bound.Name, "POD_UID=" + string(c.token.bound.UID)}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", c.log, c.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUTS}
 	return cmd

@@ -7,7 +7,8 @@
 // by the tests, so that a point takes a second or two, and points run beside each other: the
 // proxy confines a component to one namespace.
 //
-// virt-controller is tried with played launchers and handlers. virt-handler is tried beside a
+// virt-controller is tried with played launchers and handlers: there are two nodes, and a VMI
+// is migrated, and leaves its node again when its pod is evicted. virt-handler is tried beside a
 // virt-controller without faults: its launchers are processes, each with a network namespace
 // in which it binds the pod's network.
 //

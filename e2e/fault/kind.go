@@ -93,6 +93,9 @@ func (k Kind) At(s Step) bool {
 	}
 }
 
+// names reports whether the step has this in its name.
+func (s Step) names(text string) bool { return strings.Contains(s.Name, text) }
+
 // is reports whether the step has one of the verbs.
 func (s Step) is(verbs ...string) bool {
 	verb, _, _ := strings.Cut(s.Name, " ")

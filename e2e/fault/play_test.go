@@ -18,6 +18,7 @@ import (
 
 	"github.com/podvisor/podvisor/e2e/simulate"
 	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 )
@@ -26,7 +27,8 @@ import (
 // collector, for all namespaces, and keep the history of what was seen.
 type nodes struct {
 	loop    *reconcile.Loop
-	mine    *client.Client // of the handler of n1
+	mine    map[string]*client.Client // of the handlers of n1 and n2
+	movers  *movers
 	writers *writers
 	wg      sync.WaitGroup
 
@@ -62,18 +64,24 @@ func makeNode(ctx context.Context, name string) error {
 
 // play begins and returns when everything is watched. It ends with the context.
 func play(ctx context.Context) (*nodes, error) {
-	as := rest.CopyConfig(world.config)
-	as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + home + ":virt-handler",
-		Extra: map[string][]string{"authentication.kubernetes.io/node-name": {"n1"}}}
 	n := &nodes{
 		vmis: map[string]*vmi.VirtualMachineInstance{}, pods: map[string]*corev1.Pod{}, sets: map[string]map[types.UID]bool{}, lives: map[string]map[types.UID]*life{},
 		kubelets: map[string]*kubelet{}, seen: map[string]int{}, writers: newWriters(),
+		mine: map[string]*client.Client{},
 	}
 	var err error
-	if n.mine, err = client.New(as); err != nil {
-		return nil, err
+	for node := range otherNode {
+		as := rest.CopyConfig(world.config)
+		as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + home + ":virt-handler",
+			Extra: map[string][]string{"authentication.kubernetes.io/node-name": {node}}}
+		if n.mine[node], err = client.New(as); err != nil {
+			return nil, err
+		}
 	}
 	n.loop = reconcile.New(reconcile.Config{Name: "nodes", Do: n.step, Workers: 8})
+	if n.movers, err = serveMovers(ctx, n); err != nil {
+		return nil, err
+	}
 	pods := world.kube.CoreV1().Pods("")
 	launchers := vmi.AppLabel + "=" + vmi.LauncherApp
 	err = errors.Join(
@@ -276,11 +284,15 @@ func (n *nodes) stepInstance(ctx context.Context, v *vmi.VirtualMachineInstance)
 	case n.kubelet(v.Namespace) != nil:
 		return nil
 	case phase == vmi.PhaseScheduled && v.DeletionTimestamp == nil:
-		return simulate.Report(ctx, n.mine.VirtualMachineInstances(v.Namespace), v, vmi.PhaseRunning)
+		return simulate.Report(ctx, n.mine[v.Status.NodeName].VirtualMachineInstances(v.Namespace), v, vmi.PhaseRunning)
 	case (phase == vmi.PhaseScheduled || phase == vmi.PhaseRunning) && v.DeletionTimestamp != nil:
-		return simulate.Report(ctx, n.mine.VirtualMachineInstances(v.Namespace), v, vmi.PhaseSucceeded)
+		return simulate.Report(ctx, n.mine[v.Status.NodeName].VirtualMachineInstances(v.Namespace), v, vmi.PhaseSucceeded)
 	case phase == vmi.PhaseSucceeded:
 		return n.complete(ctx, v)
+	case n.movers.isStarted(v.Status.MigrationState):
+		return n.move(ctx, v)
+	case moved(v):
+		return n.leave(ctx, v)
 	}
 	return nil
 }
@@ -298,15 +310,20 @@ func (n *nodes) complete(ctx context.Context, v *vmi.VirtualMachineInstance) err
 	var errs []error
 	for _, p := range all {
 		n.writers.end(p)
-		p.Status.Phase = corev1.PodSucceeded
-		p.Status.Conditions = nil
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: vmi.ComputeContainer, Image: launcherImage, State: corev1.ContainerState{
-			Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", Message: "Shutdown: the guest powered off", FinishedAt: metav1.Now()},
-		}}}
+		ended(p, protocol.End{Reason: protocol.Shutdown, Message: "the guest powered off"})
 		_, err := world.kube.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{})
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// ended makes the pod one whose launcher has ended so.
+func ended(p *corev1.Pod, e protocol.End) {
+	p.Status.Phase = corev1.PodSucceeded
+	p.Status.Conditions = nil
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: vmi.ComputeContainer, Image: launcherImage, State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", Message: e.Termination(), FinishedAt: metav1.Now()},
+	}}}
 }
 
 const launcherImage = "podvisor/virt-launcher:v1"
@@ -320,15 +337,15 @@ func (n *nodes) stepPod(ctx context.Context, p *corev1.Pod) error {
 	pods := world.kube.CoreV1().Pods(p.Namespace)
 	switch {
 	case p.DeletionTimestamp != nil, n.orphan(p):
-		if v := n.of(p); v != nil && p.DeletionTimestamp != nil && (v.Status.Phase == vmi.PhaseScheduled || v.Status.Phase == vmi.PhaseRunning) {
-			if err := simulate.Report(ctx, n.mine.VirtualMachineInstances(v.Namespace), v, vmi.PhaseSucceeded); err != nil {
+		if v := n.of(p); v != nil && p.DeletionTimestamp != nil && v.Status.ActivePods[p.UID] == v.Status.NodeName && (v.Status.Phase == vmi.PhaseScheduled || v.Status.Phase == vmi.PhaseRunning) {
+			if err := simulate.Report(ctx, n.mine[v.Status.NodeName].VirtualMachineInstances(v.Namespace), v, vmi.PhaseSucceeded); err != nil {
 				return err
 			}
 		}
 		n.writers.end(p)
 		return pods.Delete(ctx, p.Name, exactly(p.UID))
 	case p.Spec.NodeName == "":
-		return pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}, metav1.CreateOptions{})
+		return pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: n.nodeFor(p)}}, metav1.CreateOptions{})
 	case p.Status.Phase == corev1.PodPending:
 		n.writers.begin(p)
 		changed := p.DeepCopy()
@@ -341,6 +358,15 @@ func (n *nodes) stepPod(ctx context.Context, p *corev1.Pod) error {
 		return err
 	}
 	return nil
+}
+
+// nodeFor is the node for a pod: n1, or for the target of a migration the one where its VMI is
+// not.
+func (n *nodes) nodeFor(p *corev1.Pod) string {
+	if v := n.of(p); v != nil && p.Labels[vmi.MigrationJobLabel] != "" {
+		return otherNode[v.Status.NodeName]
+	}
+	return "n1"
 }
 
 // of is the VMI of a pod.

@@ -30,6 +30,9 @@ type ProxyConfig struct {
 	// Namespace confines the component: what it asks about all namespaces is answered for
 	// this one. Empty: it is not confined.
 	Namespace string
+	// Accounts is the namespace of the accounts whose tokens the component asks for. Empty:
+	// that of the request.
+	Accounts string
 	// Certificate is what the component trusts, and Overdue the same, expired. Required.
 	Certificate, Overdue *tls.Certificate
 	// Kind and Step are what is injected, and where. An empty Kind: nothing is.
@@ -295,6 +298,9 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, q request, kind Kin
 	out.URL.Scheme, out.URL.Host = p.cfg.Server.Scheme, p.cfg.Server.Host
 	if path := q.within(p.cfg.Namespace); path != "" && p.cfg.Namespace != "" {
 		out.URL.Path = path
+	}
+	if p.cfg.Accounts != "" && q.resource == "serviceaccounts/token" {
+		out.URL.Path = q.root + "/namespaces/" + p.cfg.Accounts + "/" + q.rest
 	}
 	out.Header.Set("Accept", asJSON(r.Header.Get("Accept")))
 	out.Header.Del("Accept-Encoding") // the transport's own

@@ -9,33 +9,49 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
+	"github.com/podvisor/podvisor/internal/certificate"
+	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
 // reviews pass the reviews of the API server on to the component of the namespace that
 // they are about. Without one they are not answered.
 type reviews struct {
+	// second plays the other replica of virt-controller for evictions.
+	second admission.Evictions
+
 	mu sync.Mutex
 	to map[string]place
 }
+
+// evictionFor is how long a component has to answer the review of an eviction, before the other
+// replica does. Without an answer an eviction is allowed, by design.
+const evictionFor = 8 * time.Second
 
 // place is where the webhooks of a namespace are served.
 type place struct {
@@ -91,11 +107,37 @@ func (r *reviews) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	p, ok := r.to[a.Request.Namespace]
 	r.mu.Unlock()
-	if !ok || !p.proxy.Review(a.Request.Resource.Resource) {
-		drop()
-	}
+	ok = ok && p.proxy.Review(a.Request.Resource.Resource)
 	q.Body = io.NopCloser(bytes.NewReader(body))
-	p.next.ServeHTTP(w, q)
+	switch {
+	case a.Request.SubResource != "eviction" && ok:
+		p.next.ServeHTTP(w, q)
+	case a.Request.SubResource != "eviction":
+		drop()
+	case !ok || !p.answers(w, q):
+		q.Body = io.NopCloser(bytes.NewReader(body))
+		r.second.ServeHTTP(w, q)
+	}
+}
+
+// answers passes a review on, and says whether it was answered in time.
+func (p place) answers(w http.ResponseWriter, q *http.Request) (ok bool) {
+	ctx, cancel := context.WithTimeout(q.Context(), evictionFor)
+	defer cancel()
+	answer := httptest.NewRecorder()
+	defer func() {
+		switch why := recover(); {
+		case why != nil && why != http.ErrAbortHandler:
+			panic(why)
+		case why == nil:
+			maps.Copy(w.Header(), answer.Header())
+			w.WriteHeader(answer.Code)
+			_, _ = w.Write(answer.Body.Bytes()) // the API server may be gone
+			ok = true
+		}
+	}()
+	p.next.ServeHTTP(answer, q.WithContext(ctx))
+	return false
 }
 
 // answerReviews serves the webhooks of all namespaces where the API server looks for virt-controller.
@@ -109,6 +151,14 @@ func answerReviews(ctx context.Context) (*reviews, error) {
 		return nil, err
 	}
 	r := &reviews{to: map[string]place{}}
+	own := rest.AnonymousClientConfig(world.config)
+	own.BearerToken, own.QPS = world.token.last, -1
+	if r.second.Kube, r.second.VMIs, err = clients(own); err != nil {
+		return nil, err
+	}
+	if err := beSlow(ctx); err != nil {
+		return nil, err
+	}
 	s := &http.Server{Handler: r, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		_ = s.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS13}))
@@ -123,6 +173,25 @@ func answerReviews(ctx context.Context) (*reviews, error) {
 		Ports:       []discoveryv1.EndpointPort{{Name: new("webhooks"), Port: new(int32(l.Addr().(*net.TCPAddr).Port))}},
 	}, metav1.CreateOptions{})
 	return r, err
+}
+
+// beSlow has the API server wait for the review of an eviction as long as it can: the host of the
+// sweep is busy, and no eviction is to be allowed for that.
+func beSlow(ctx context.Context) error {
+	all := world.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		c, err := all.Get(ctx, certificate.Webhooks, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(c.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return strings.HasPrefix(w.Name, "evictions.") })
+		if i < 0 {
+			return errors.New("there is no webhook for evictions")
+		}
+		c.Webhooks[i].TimeoutSeconds = new(int32(30))
+		_, err = all.Update(ctx, c, metav1.UpdateOptions{})
+		return err
+	})
 }
 
 // listenInCluster listens where the API server is, which has a network namespace of its own.

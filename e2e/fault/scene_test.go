@@ -22,13 +22,13 @@ type scene struct {
 // newScene starts what a point needs. It is ended also after an error.
 func newScene(ctx context.Context, namespace string, p Point) (s scene, err error) {
 	if p.Component == "virt-controller" {
-		s.controller, err = newController(ctx, namespace, "n1", p)
+		s.controller, err = newController(ctx, namespace, p, "n1", "n2")
 		s.tried = s.controller
 	} else {
 		if err := makeNode(ctx, namespace); err != nil {
 			return s, err
 		}
-		if s.controller, err = newController(ctx, namespace, namespace, Point{}); err != nil {
+		if s.controller, err = newController(ctx, namespace, Point{}, namespace); err != nil {
 			return s, err
 		}
 		s.handler, s.kubelet, err = newHandler(ctx, namespace, p)

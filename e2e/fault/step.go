@@ -107,7 +107,7 @@ func (q request) name() string {
 // namespaced are the resources that the components list in all namespaces.
 var namespaced = []string{
 	"pods", "persistentvolumeclaims", "controllerrevisions", "datavolumes",
-	"virtualmachineinstances", "virtualmachines", "virtualmachineinstancereplicasets", "kubevirts",
+	"virtualmachineinstances", "virtualmachineinstancemigrations", "virtualmachines", "virtualmachineinstancereplicasets", "kubevirts",
 }
 
 // within is the path of a request for all namespaces that asks for one only.

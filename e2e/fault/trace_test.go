@@ -45,6 +45,8 @@ func (w *wait) over() bool {
 // user is who makes the objects of a trace in a namespace, without faults.
 type user struct {
 	namespace string
+	// moves says that there is another node that a VMI can move to.
+	moves bool
 	// shots are what there was at the rests of the trace, by the name of the rest.
 	shots map[string]shot
 	// want is what there is at them without a fault. Nil: it is not known yet.
@@ -71,12 +73,15 @@ func on(name string, claims ...string) []vmitest.Option {
 
 // trace makes a VMI, a VM and a replica set; it stops the VM, starts it again and restarts it
 // by its verb, while a second VMI waits for the claim of the first; and it deletes them all.
-// After each step it waits for what must follow.
+// Where there are two nodes another VMI is migrated, and evicted then. After each step it waits
+// for what must follow.
 func trace(ctx context.Context, u *user) error {
 	one, next := vmitest.New(on("one", shared)...), vmitest.New(on("next", shared)...)
 	m := vmitest.NewVM(vmi.RunAlways, on("vm", own)...)
 	s := vmitest.NewReplicaSet(2, on("set")...)
-	for _, o := range []metav1.Object{one, next, m, s} {
+	mover := vmitest.New(on("mover")...)
+	mover.Spec.EvictionStrategy = new(vmi.EvictionLiveMigrate)
+	for _, o := range []metav1.Object{one, next, m, s, mover} {
 		o.SetNamespace("")
 		o.SetUID("")
 		o.SetGeneration(0)
@@ -100,21 +105,22 @@ func trace(ctx context.Context, u *user) error {
 		{"running", func() error {
 			_, errVM := vms.Create(ctx, m, metav1.CreateOptions{})
 			_, errSet := sets.Create(ctx, s, metav1.CreateOptions{})
-			return errors.Join(create(one), errVM, errSet)
+			return errors.Join(create(one), errVM, errSet, u.mayMove(func() error { return create(mover) }))
 		}},
 		{"stopped", func() error {
 			_, errSet := sets.Patch(ctx, s.Name, types.MergePatchType, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
-			return errors.Join(create(next), run(vmi.RunHalted), errSet)
+			return errors.Join(create(next), run(vmi.RunHalted), errSet, u.mayMove(func() error { return u.migrate(ctx, "there", mover.Name) }))
 		}},
 		{"started again", func() error {
-			return errors.Join(run(vmi.RunAlways), instances.Delete(ctx, one.Name, metav1.DeleteOptions{}))
+			return errors.Join(run(vmi.RunAlways), instances.Delete(ctx, one.Name, metav1.DeleteOptions{}), u.mayMove(func() error { return u.evict(ctx, mover.Name) }))
 		}},
 		{"restarted", func() error { return u.restart(ctx, m.Name) }},
 		{"deleted", func() error {
 			return errors.Join(
 				instances.Delete(ctx, next.Name, metav1.DeleteOptions{}),
 				vms.Delete(ctx, m.Name, metav1.DeleteOptions{}),
-				sets.Delete(ctx, s.Name, metav1.DeleteOptions{}))
+				sets.Delete(ctx, s.Name, metav1.DeleteOptions{}),
+				u.mayMove(func() error { return instances.Delete(ctx, mover.Name, metav1.DeleteOptions{}) }))
 		}},
 	} {
 		if err := step.do(); err != nil {
@@ -127,10 +133,19 @@ func trace(ctx context.Context, u *user) error {
 	return nil
 }
 
+// mayMove does it where there are two nodes.
+func (u *user) mayMove(do func() error) error {
+	if !u.moves {
+		return nil
+	}
+	return do()
+}
+
 // wantedVMIs are how many VMIs a trace makes, by name or by owner, and wantedWriters how many
 // launchers have each claim, one after the other.
 var (
 	wantedVMIs    = map[string]int{"one": 1, "next": 1, "VirtualMachine/vm": 3, "VirtualMachineInstanceReplicaSet/set": 2}
+	wantedPods    = map[string]int{"mover": 3}
 	wantedWriters = map[string]int{shared: 2, own: 3}
 )
 
@@ -304,7 +319,11 @@ func look(ctx context.Context, namespace string) (shot, error) {
 		return nil, err
 	}
 	for i := range pods.Items {
-		all = append(all, &pods.Items[i])
+		p := &pods.Items[i]
+		if p.Status.Phase == corev1.PodSucceeded {
+			p.Status.Conditions = nil // its gate may be closed before its end or not
+		}
+		all = append(all, p)
 	}
 	claims, err := world.kube.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -326,9 +345,19 @@ func look(ctx context.Context, namespace string) (shot, error) {
 		r.Data.Raw, r.Data.Object = nil, defaults.VirtualMachine(&of, profile)
 		all = append(all, r)
 	}
+	migrations, err := world.vmis.VirtualMachineInstanceMigrations(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, err
+	}
+	for i := range migrations.Items {
+		all = append(all, &migrations.Items[i])
+	}
 	for _, o := range all {
 		name := strings.TrimPrefix(fmt.Sprintf("%T", o), "*")
 		name = name[strings.LastIndex(name, ".")+1:] + " " + o.(metav1.Object).GetName()
+		if by := o.(metav1.Object).GetAnnotations()[vmi.MigrationJobAnnotation]; by != "" {
+			name += " of " + by // the pods of a VMI that moves have names with random ends
+		}
 		name = steady(name, namespace)
 		for out[name] != nil {
 			name += "'" // of VMIs of a set, which are alike
@@ -351,6 +380,7 @@ func normal(o any, namespace string) any {
 var differs = []string{
 	"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields", "namespace", "generation", "observedGeneration",
 	"lastTransitionTime", "lastProbeTime", "lastUpdateTime", "phaseTransitionTimestamps", "startedAt", "finishedAt", "startTime",
+	"startTimestamp", "endTimestamp", "targetNodeDomainReadyTimestamp",
 	"serial", "uuid", "macAddress", "mac", "revision", "kubevirt.io/created-by", "activePods", "podvisor.io/template-hash",
 	vmi.StartRevisionAnnotation, // a VM that was stored while the webhook was down gets another revision when it is completed
 }
@@ -377,13 +407,17 @@ func without(v any) any {
 
 // oracle says what of a history is wrong: each VMI has legal phases, and everything was
 // made as often as a trace without a fault makes it.
-func oracle(lives []life) error {
+func oracle(lives []life, moves bool) error {
 	var errs []error
+	wanted := maps.Clone(wantedVMIs)
+	if moves {
+		wanted["mover"] = 1
+	}
 	made := map[string]int{}
 	for _, l := range lives {
 		what := fmt.Sprintf("VMI %s with phases %q", l.name, l.phases)
 		made[cmp.Or(l.owner, l.name)]++
-		if len(l.pods) > 1 {
+		if len(l.pods) > max(wantedPods[l.name], 1) {
 			errs = append(errs, fmt.Errorf("%s had %d pods", what, len(l.pods)))
 		}
 		if err := Phases(l.phases); err != nil {
@@ -396,8 +430,8 @@ func oracle(lives []life) error {
 			errs = append(errs, fmt.Errorf("%s failed", what))
 		}
 	}
-	if !maps.Equal(made, wantedVMIs) {
-		errs = append(errs, fmt.Errorf("the VMIs that were made are %v, not %v", made, wantedVMIs))
+	if !maps.Equal(made, wanted) {
+		errs = append(errs, fmt.Errorf("the VMIs that were made are %v, not %v", made, wanted))
 	}
 	return errors.Join(errs...)
 }
@@ -407,11 +441,12 @@ var (
 	revision = regexp.MustCompile(`\brevision-start-vm-UID-[0-9]+`)
 	launcher = regexp.MustCompile(`virt-launcher-([a-z0-9X-]+)-[a-z0-9]{5}`)
 	member   = regexp.MustCompile(`\bset-[a-z0-9]{6}\b`)
+	evacuate = regexp.MustCompile(`\b` + vmi.EvacuationNamePrefix + `[a-z0-9]{10}\b`)
 )
 
 // steady is a text without the namespace, UIDs, generations and random ends of names in it.
 func steady(s, namespace string) string {
-	s = strings.ReplaceAll(s, namespace, "NAMESPACE")
+	s = evacuate.ReplaceAllString(strings.ReplaceAll(s, namespace, "NAMESPACE"), vmi.EvacuationNamePrefix+"X")
 	s = member.ReplaceAllString(uids.ReplaceAllString(s, "UID"), "set-X")
 	return launcher.ReplaceAllString(revision.ReplaceAllString(s, "revision-start-vm-UID-N"), "virt-launcher-$1-X")
 }

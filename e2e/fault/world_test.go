@@ -174,7 +174,7 @@ func way() (err error) {
 // setUpInstallation does what makes the manifests work: virt-certificates runs, the
 // webhooks are answered, and there is a node.
 func setUpInstallation(ctx context.Context) (err error) {
-	if world.token, err = newToken(ctx, "virt-controller", nil); err != nil {
+	if world.token, err = controllerToken(ctx); err != nil {
 		return err
 	}
 	if err := keepCertificates(ctx); err != nil {
@@ -186,11 +186,25 @@ func setUpInstallation(ctx context.Context) (err error) {
 	if world.reviews, err = answerReviews(ctx); err != nil {
 		return err
 	}
-	if err := makeNode(ctx, "n1"); err != nil {
+	if err := errors.Join(makeNode(ctx, "n1"), makeNode(ctx, "n2")); err != nil {
 		return err
 	}
 	world.nodes, err = play(ctx)
 	return err
+}
+
+// controllerToken is the token of virt-controller, bound to a pod: only so may it request those
+// by which it calls handlers.
+func controllerToken(ctx context.Context) (*token, error) {
+	p, err := world.kube.CoreV1().Pods(home).Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "virt-controller-"},
+		Spec: corev1.PodSpec{NodeName: "n1", ServiceAccountName: "virt-controller", AutomountServiceAccountToken: new(false),
+			Containers: []corev1.Container{{Name: "virt-controller", Image: "example/virt-controller:v1"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return newToken(ctx, "virt-controller", &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: p.Name, UID: p.UID})
 }
 
 // token is the token of an account that one process after the other uses.
