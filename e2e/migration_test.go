@@ -44,7 +44,7 @@ while :; do
   fi
   n=$((n + 1))
   text="$n $boot"
-  printf '%-4095s\n' "$text $(echo $text | cksum)" > /tmp/record
+  printf '%-4095s\n' "$text $(echo $text | md5sum)" > /tmp/record
   dd if=/tmp/record of=$disk bs=4096 seek=$((n % 64)) count=1 oflag=direct conv=notrunc 2>/dev/null || fault "record $n cannot be written"
   read up idle < /proc/uptime
   echo "$boot $n $up" > /www/.state
@@ -81,8 +81,8 @@ cat > /www/cgi-bin/files <<'EOF'
 #!/bin/sh
 printf 'Content-Type: text/plain\r\n\r\n'
 echo 3 > /proc/sys/vm/drop_caches
-for b in /sys/block/vd*; do [ "$(cat $b/serial)" != secret ] || cksum < /dev/${b##*/}; done
-cksum < /dev/sr0
+for b in /sys/block/vd*; do [ "$(cat $b/serial)" != secret ] || md5sum < /dev/${b##*/}; done
+md5sum < /dev/sr0
 EOF
 chmod 755 /www/cgi-bin/files
 `
@@ -271,6 +271,7 @@ func TestAGuestMovesThereAndBackAndItsUsersGoOn(t *testing.T) {
 			s.create(v)
 			v = s.awaitSteady("mover")
 			files := visitor.awaitPage("http://mover/cgi-bin/files")
+			require.Regexp(t, `^[0-9a-f]{32}  -\n[0-9a-f]{32}  -\s*$`, files)
 			s.files("as they are now")
 			before := visitor.state("http://mover")
 			svc, err := world.kube.CoreV1().Services(s.name).Get(t.Context(), "mover", metav1.GetOptions{})
