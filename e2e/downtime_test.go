@@ -18,10 +18,8 @@ type answers struct {
 	stop func()
 	wg   *sync.WaitGroup
 	mu   sync.Mutex
-	// last is when the last question with an answer was asked, and gap the longest time between two,
-	// of which the later was asked at gapEnd.
-	last, gapEnd time.Time
-	gap          time.Duration
+	// asked is when the questions were asked that have an answer.
+	asked []time.Time
 }
 
 // asking asks at each tick, each time in a goroutine of its own: ask says whether there was an answer.
@@ -51,21 +49,32 @@ func (s space) asking(tick time.Duration, ask func(number int) bool) *answers {
 func (a *answers) answered(asked time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if gap := asked.Sub(a.last); !a.last.IsZero() && gap > a.gap {
-		a.gap, a.gapEnd = gap, asked
-	}
-	if asked.After(a.last) {
-		a.last = asked
-	}
+	a.asked = append(a.asked, asked)
 }
 
 // end ends the questions and returns the longest time without an answer.
-func (a *answers) end() time.Duration {
+func (a *answers) end() (gap time.Duration) {
 	a.stop()
 	a.wg.Wait()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.gap
+	slices.SortFunc(a.asked, time.Time.Compare)
+	for n := 1; n < len(a.asked); n++ {
+		gap = max(gap, a.asked[n].Sub(a.asked[n-1]))
+	}
+	return gap
+}
+
+// around are when the last question before the time was asked and the first after it that have
+// an answer, when all have ended. They are zero if there are none.
+func (a *answers) around(at time.Time) (before, after time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n, _ := slices.BinarySearchFunc(a.asked, at, time.Time.Compare)
+	if n == 0 || n == len(a.asked) {
+		return time.Time{}, time.Time{}
+	}
+	return a.asked[n-1], a.asked[n]
 }
 
 // dial connects from the node to the address every 10 ms.

@@ -43,7 +43,8 @@ func (s space) switchover(m *vmi.VirtualMachineInstanceMigration, pings *answers
 		"handler of the source":  s.linesOf(install.Namespace, s.handlerOf(state.SourceNode), "", m.UID),
 		"handler of the target":  s.linesOf(install.Namespace, s.handlerOf(state.TargetNode), "", m.UID),
 	}
-	asked := []time.Time{pings.gapEnd.Add(-pings.gap), pings.gapEnd} // zero if none was answered
+	first, last := pings.around(s.moment(logs[moments[1].in], moments[1].says))
+	asked := []time.Time{first, last}
 	var all switchover
 	var before time.Time
 	for _, moment := range moments {
