@@ -316,22 +316,23 @@ func (s *Supervisor) finishing(o protocol.MigrationEnd) (finished, discarded *on
 		if a.late != nil {
 			a.late.Stop()
 		}
-		a.runs = make(chan struct{})
-		a.run = sync.OnceFunc(func() {
-			s.config.Logger.Info("the guest runs here", "uid", a.uid)
-			close(a.runs)
-		})
+		s.expect(a)
 		a.finished = doOnce(s, func(ctx context.Context) (protocol.MigrationStep, error) { return s.finish(ctx, a, o.Cookie) })
 	}
 	return a.finished, a.discarded, nil
 }
 
-// finish lets the guest run. It returns as soon as the guest does, and libvirt goes on with what
-// it does afterwards: the guest's peers wait for the answer. In a post-copy the source has a part
-// of the guest until libvirt is done.
+// finish lets the guest run. It returns as soon as the guest does, while libvirt goes on with what
+// it does afterwards: the peers of the guest wait for the answer. In a post-copy the source has a
+// part of the guest until libvirt is done.
 func (s *Supervisor) finish(ctx context.Context, a *arrival, cookie []byte) (protocol.MigrationStep, error) {
 	s.config.Logger.Info("the guest is to run here", "uid", a.uid)
-	done := doOnce(s, func(ctx context.Context) (protocol.MigrationStep, error) { return s.finishWhole(ctx, a, cookie) })
+	whole := doOnce(s, func(ctx context.Context) (protocol.MigrationStep, error) { return s.finishWhole(ctx, a, cookie) })
+	return a.answer(ctx, whole)
+}
+
+// answer is that to the question for the outcome, which whole does all for.
+func (a *arrival) answer(ctx context.Context, whole *once[protocol.MigrationStep]) (protocol.MigrationStep, error) {
 	runs := a.runs
 	if a.settings.PostCopy {
 		runs = nil
@@ -339,11 +340,20 @@ func (s *Supervisor) finish(ctx context.Context, a *arrival, cookie []byte) (pro
 	select {
 	case <-runs:
 		return protocol.MigrationStep{UID: a.uid}, nil
-	case <-done.done:
-		return done.value, done.err
+	case <-whole.done:
+		return whole.value, whole.err
 	case <-ctx.Done():
 		return protocol.MigrationStep{}, context.Cause(ctx)
 	}
+}
+
+// expect makes the arrival one whose guest may run from now on. The lock of moves is held.
+func (s *Supervisor) expect(a *arrival) {
+	a.runs = make(chan struct{})
+	a.run = sync.OnceFunc(func() {
+		s.config.Logger.Info("the guest runs here", "uid", a.uid)
+		close(a.runs)
+	})
 }
 
 // runsNow notes that the guest runs.

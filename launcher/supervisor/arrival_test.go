@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
@@ -218,4 +219,50 @@ func TestAGateHandsOutEachConnectionOnce(t *testing.T) {
 	require.ErrorContains(t, err, "sends nothing more")
 	_, err = (*gate)(nil).next(t.Context())
 	require.ErrorContains(t, err, "has not begun")
+}
+
+func TestTheTargetAnswersAsSoonAsTheGuestRuns(t *testing.T) {
+	ended := func(err error) *once[protocol.MigrationStep] {
+		o := known(protocol.MigrationStep{UID: "m1"})
+		o.err = err
+		return o
+	}
+	under := &once[protocol.MigrationStep]{done: make(chan struct{})}
+	for name, tt := range map[string]struct {
+		settings protocol.MigrationSettings
+		event    libvirt.EventKind
+		whole    *once[protocol.MigrationStep]
+		err      error
+	}{
+		"the guest runs":                   {event: libvirt.Resumed, whole: under},
+		"it does not, and libvirt fails":   {event: libvirt.Suspended, whole: ended(notMoved("m1")), err: notMoved("m1")},
+		"it does not, and libvirt is done": {event: libvirt.Suspended, whole: ended(nil)},
+		"it does not":                      {event: libvirt.Suspended, whole: under, err: context.Canceled},
+		"a post-copy is under way":         {event: libvirt.Resumed, whole: under, settings: protocol.MigrationSettings{PostCopy: true}, err: context.Canceled},
+		"a post-copy is over":              {event: libvirt.Resumed, whole: ended(nil), settings: protocol.MigrationSettings{PostCopy: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &Supervisor{config: Config{Namespace: "ns", Name: "vm", Logger: slog.New(slog.DiscardHandler)}, facts: newFacts(), session: &session{ready: make(chan struct{})}}
+			inner, cancel := context.WithCancel(t.Context())
+			cancel()
+			s.inner = inner
+			a := &arrival{uid: "m1", settings: tt.settings}
+			s.moves.to = a
+			s.expect(a)
+			s.happened(libvirt.Event{Domain: "other", Kind: libvirt.Resumed})
+			for range 2 {
+				s.happened(libvirt.Event{Domain: s.domainName(), Kind: tt.event})
+			}
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			if tt.err == context.Canceled {
+				ctx = inner
+			}
+			step, err := a.answer(ctx, tt.whole)
+			require.Equal(t, tt.err, err)
+			if err == nil {
+				require.Equal(t, protocol.MigrationStep{UID: "m1"}, step)
+			}
+		})
+	}
 }
