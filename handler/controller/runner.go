@@ -140,12 +140,10 @@ func (r *runner) run(ctx context.Context) {
 	defer cancel()
 	r.began = time.Now()
 	var last handler.Step
-	pause, still := firstPause, false
+	pause := firstPause
 	for {
 		_, changed := r.now()
-		if !still {
-			r.observe(ctx)
-		}
+		r.observe(ctx)
 		step := handler.Next(r.known)
 		if ctx.Err() != nil {
 			return
@@ -158,7 +156,6 @@ func (r *runner) run(ctx context.Context) {
 			return
 		}
 		err := r.do(ctx, step)
-		still = !still && err == nil && step == handler.StepPerform // the guest does, and waits for the next step
 		if err == nil && step != handler.StepWait {
 			continue
 		}
