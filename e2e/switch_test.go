@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/e2e/install"
 	"github.com/podvisor/podvisor/vmi"
@@ -38,10 +37,10 @@ func (s space) switchover(m *vmi.VirtualMachineInstanceMigration, pings *answers
 	s.t.Helper()
 	state := m.Status.MigrationState
 	logs := map[string][]string{
-		"launcher of the source": s.linesOf(s.name, state.SourcePod, vmi.ComputeContainer, m.UID),
-		"launcher of the target": s.linesOf(s.name, state.TargetPod, vmi.ComputeContainer, m.UID),
-		"handler of the source":  s.linesOf(install.Namespace, s.handlerOf(state.SourceNode), "", m.UID),
-		"handler of the target":  s.linesOf(install.Namespace, s.handlerOf(state.TargetNode), "", m.UID),
+		"launcher of the source": s.linesOf(s.name, state.SourcePod, vmi.ComputeContainer, m),
+		"launcher of the target": s.linesOf(s.name, state.TargetPod, vmi.ComputeContainer, m),
+		"handler of the source":  s.linesOf(install.Namespace, s.handlerOf(state.SourceNode), "", m),
+		"handler of the target":  s.linesOf(install.Namespace, s.handlerOf(state.TargetNode), "", m),
 	}
 	first, last := pings.around(s.moment(logs[moments[1].in], moments[1].says))
 	asked := []time.Time{first, last}
@@ -73,15 +72,15 @@ func (s space) handlerOf(node string) string {
 }
 
 // linesOf are the lines of the log that name the migration.
-func (s space) linesOf(namespace, pod, container string, uid types.UID) (all []string) {
+func (s space) linesOf(namespace, pod, container string, m *vmi.VirtualMachineInstanceMigration) (all []string) {
 	s.t.Helper()
-	log, err := world.kube.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, SinceSeconds: new(int64(120))}).Stream(s.t.Context())
+	log, err := world.kube.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, SinceTime: &m.CreationTimestamp}).Stream(s.t.Context())
 	require.NoError(s.t, err)
 	defer log.Close()
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if strings.Contains(lines.Text(), string(uid)) {
+		if strings.Contains(lines.Text(), string(m.UID)) {
 			all = append(all, lines.Text())
 		}
 	}
