@@ -147,6 +147,7 @@ generate: ## Write the generated files anew
 	go run ./internal/kindgen
 	go run ./internal/sizegen
 	go run ./internal/entrygen
+	go run ./internal/metricgen
 	go run ./internal/applygen -controller-gen '$(CONTROLLER_GEN)'
 
 .PHONY: lint

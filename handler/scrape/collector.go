@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/handler/metrics"
+	served "github.com/podvisor/podvisor/internal/metrics"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -77,15 +78,14 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	defer c.mu.Unlock()
 	c.ask(c.due(c.config.Guests.Instances()))
 	// The list is read again: a VMI may have ended in the meantime.
+	sender := served.NewSender(out)
 	for _, v := range c.config.Guests.Instances() {
 		a, ok := c.answers[v.UID]
-		if !ok || a.failed {
+		if !ok {
 			continue
 		}
-		for _, s := range metrics.Of(metrics.Observation{Instance: v, Stats: a.stats}) {
-			if m, err := constant(s); err == nil {
-				out <- m
-			} else {
+		for _, s := range metrics.Of(metrics.Observation{Instance: v, Stats: a.stats, Failed: a.failed}) {
+			if err := sender.Send(s); err != nil {
 				c.config.Logger.Warn("a series is left out", "vmi", v.Namespace+"/"+v.Name, "err", err)
 			}
 		}
@@ -156,16 +156,4 @@ func (c *Collector) askOne(ctx context.Context, v *vmi.VirtualMachineInstance) a
 		c.config.Logger.Debug("no statistics of a VMI", "vmi", v.Namespace+"/"+v.Name, "err", err)
 	}
 	return answer{at: time.Now(), stats: stats, failed: err != nil}
-}
-
-// valueTypes are the types of metrics as Prometheus has them.
-var valueTypes = map[metrics.Type]prometheus.ValueType{metrics.Counter: prometheus.CounterValue, metrics.Gauge: prometheus.GaugeValue}
-
-// constant is a series with its value as Prometheus has it.
-func constant(s metrics.Series) (prometheus.Metric, error) {
-	var names, values []string
-	for _, l := range s.Labels {
-		names, values = append(names, l.Name), append(values, l.Value)
-	}
-	return prometheus.NewConstMetric(prometheus.NewDesc(s.Metric.Name, s.Metric.Help, names, nil), valueTypes[s.Metric.Type], s.Value, values...)
 }

@@ -111,7 +111,7 @@ func TestSeriesAreServedAsPrometheusReadsThem(t *testing.T) {
 	g := newGuests("a", "b")
 	g.all[1].Labels = map[string]string{"kubevirt.io/domain": "of b"}
 	_, text := scraper(t, Config{Guests: g})()
-	require.Equal(t, `# HELP kubevirt_vmi_vcpu_seconds_total Seconds that a processor of the guest has run. id is its number, state is what it does now: running, blocked, offline or unknown.
+	require.Equal(t, `# HELP kubevirt_vmi_vcpu_seconds_total Seconds that a processor of the guest has run. id is its number from 0 on, state is what it does now: running, blocked, offline or unknown. Sum over state before you compare: another state is another series of the same count.
 # TYPE kubevirt_vmi_vcpu_seconds_total counter
 kubevirt_vmi_vcpu_seconds_total{id="0",name="a",namespace="default",node="n1",state="running"} 2
 kubevirt_vmi_vcpu_seconds_total{id="0",kubernetes_vmi_label_kubevirt_io_domain="of b",name="b",namespace="default",node="n1",state="running"} 2
@@ -125,15 +125,20 @@ func TestALauncherThatHangsCostsItsOwnSeries(t *testing.T) {
 	scrape := scraper(t, Config{Guests: g, PerVMI: 50 * time.Millisecond, Fresh: time.Nanosecond})
 	for range 3 {
 		began := time.Now()
-		names, _ := scrape()
+		names, text := scrape()
 		require.Equal(t, []string{"a", "b"}, names)
 		require.Less(t, time.Since(began), 2*time.Second)
+		require.Contains(t, text, `
+podvisor_vmi_stats_failed{name="fails",namespace="default"} 1
+podvisor_vmi_stats_failed{name="hangs",namespace="default"} 1
+`)
 	}
 	g.mu.Lock()
 	delete(g.hang, "hangs")
 	g.mu.Unlock()
-	names, _ := scrape()
+	names, text := scrape()
 	require.Equal(t, []string{"a", "b", "hangs"}, names, "it answers again")
+	require.NotContains(t, text, `podvisor_vmi_stats_failed{name="hangs"`)
 }
 
 func TestLaunchersThatHangDoNotKeepTheOthersFromBeingAsked(t *testing.T) {

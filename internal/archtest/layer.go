@@ -34,6 +34,7 @@ var core = map[string]bool{
 	"internal/handler/capability": true,
 	"internal/handler/metrics":    true,
 	"internal/jsonpatch":          true,
+	"internal/series":             true,
 	"internal/shorten":            true,
 	"launcher":                    true,
 	"launcher/domain":             true,

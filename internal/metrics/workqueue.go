@@ -3,6 +3,8 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/podvisor/podvisor/internal/series"
 )
 
 // Queues are kubevirt_workqueue_depth and its siblings, each by the name of the queue.
@@ -17,28 +19,29 @@ var (
 	_ prometheus.Collector      = (*Queues)(nil)
 )
 
+// The metrics of a work queue.
+var (
+	depth      = queueInfo("depth", series.Gauge, "Keys that wait in the work queue.")
+	adds       = queueInfo("adds_total", series.Counter, "Keys that were added to the work queue.")
+	retries    = queueInfo("retries_total", series.Counter, "Keys that were added to the work queue again after an error.")
+	waited     = queueInfo("queue_duration_seconds", series.Histogram, "How long a key waits in the work queue.")
+	worked     = queueInfo("work_duration_seconds", series.Histogram, "How long it takes to handle a key.")
+	unfinished = queueInfo("unfinished_work_seconds", series.Gauge, "Sum of the times that the keys in work have taken so far.")
+	longest    = queueInfo("longest_running_processor_seconds", series.Gauge, "Time that the oldest key in work has taken so far.")
+)
+
+func queueInfo(name string, t series.Type, help string) series.Info {
+	return series.Info{Name: "kubevirt_workqueue_" + name, Type: t, Help: help, Labels: []string{"name"}}
+}
+
 // NewQueues makes the metrics of the queues that are made with it.
 func NewQueues() *Queues {
-	const prefix = "kubevirt_workqueue_"
-	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + name, Help: help}, []string{"name"})
-	}
-	counter := func(name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, []string{"name"})
-	}
-	histogram := func(name, help string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: prefix + name, Help: help, Buckets: prometheus.ExponentialBuckets(10e-9, 10, 10),
-		}, []string{"name"})
+	histogram := func(i series.Info) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: i.Name, Help: i.Help, Buckets: prometheus.ExponentialBuckets(10e-9, 10, 10)}, i.Labels)
 	}
 	return &Queues{
-		depth:      gauge("depth", "Keys that wait in the work queue."),
-		adds:       counter("adds_total", "Keys that were added to the work queue."),
-		retries:    counter("retries_total", "Keys that were added to the work queue again after an error."),
-		waited:     histogram("queue_duration_seconds", "How long a key waits in the work queue."),
-		worked:     histogram("work_duration_seconds", "How long it takes to handle a key."),
-		unfinished: gauge("unfinished_work_seconds", "Sum of the times that the keys in work have taken so far."),
-		longest:    gauge("longest_running_processor_seconds", "Time that the oldest key in work has taken so far."),
+		depth: gaugeVec(depth), adds: counterVec(adds), retries: counterVec(retries), waited: histogram(waited), worked: histogram(worked),
+		unfinished: gaugeVec(unfinished), longest: gaugeVec(longest),
 	}
 }
 

@@ -110,7 +110,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	all, err := reg.Gather()
 	require.NoError(t, err)
 	require.Len(t, all, 1)
-	require.Equal(t, requestsMetric, all[0].GetName())
+	require.Equal(t, Requests.Name, all[0].GetName())
 	labels := map[string]string{}
 	for _, l := range all[0].GetMetric()[0].GetLabel() {
 		labels[l.GetName()] = l.GetValue()

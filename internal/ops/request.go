@@ -7,20 +7,22 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/transport"
+
+	"github.com/podvisor/podvisor/internal/series"
 )
 
-// requestsMetric counts the requests to the API server.
-const requestsMetric = "kubevirt_rest_client_requests_total"
+// Requests is the metric that counts the requests to the API server.
+var Requests = series.Info{
+	Name: "kubevirt_rest_client_requests_total", Type: series.Counter, Labels: []string{"method", "resource", "subresource", "code"},
+	Help: "Requests to the API server, by method, resource, subresource and status code.",
+}
 
 // CountRequests makes a wrapper for the transport of an API client that counts
 // every answered request in reg as kubevirt_rest_client_requests_total, by
 // method, resource, subresource and status code. A request without an answer has
 // the code "error".
 func CountRequests(reg prometheus.Registerer) transport.WrapperFunc {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: requestsMetric,
-		Help: "Requests to the API server, by method, resource, subresource and status code.",
-	}, []string{"method", "resource", "subresource", "code"})
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: Requests.Name, Help: Requests.Help}, Requests.Labels)
 	reg.MustRegister(c)
 	return func(next http.RoundTripper) http.RoundTripper { return counter{next, c} }
 }

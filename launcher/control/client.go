@@ -35,7 +35,7 @@ const (
 	// maxState is the length of the longest state, in bytes.
 	maxState = 128 << 10
 	// maxStats is the length of the longest stats, in bytes.
-	maxStats = 64 << 10
+	maxStats = 512 << 10
 )
 
 // The states that a client reads: so many bytes at once, and then so many per second.

@@ -22,6 +22,15 @@ func (p *pod) counted() map[protocol.Stat]float64 {
 	return s.Of(protocol.VCPU)[0].Values
 }
 
+// countedOf are the statistics of the only part of a group.
+func (p *pod) countedOf(g protocol.Group) protocol.Part {
+	p.Helper()
+	s, err := p.client.Stats(p.Context())
+	require.NoError(p, err)
+	require.Len(p, s.Of(g), 1, g)
+	return s.Of(g)[0]
+}
+
 func TestWhatAGuestUsesIsCountedWhileItIsThere(t *testing.T) {
 	t.Parallel()
 	p := newPod(t, bootable())
@@ -34,6 +43,22 @@ func TestWhatAGuestUsesIsCountedWhileItIsThere(t *testing.T) {
 	first := p.counted()
 	require.Positive(t, first[protocol.VCPUTime])
 	require.Contains(t, first, protocol.VCPUState)
+	require.Contains(t, first, protocol.VCPUDelay)
+	for _, stat := range []protocol.Stat{
+		protocol.CPUTime, protocol.CPUUser, protocol.CPUSystem, protocol.BalloonCurrent, protocol.BalloonRSS, protocol.PinCells,
+	} {
+		require.Positive(t, p.countedOf(stat.Group()).Values[stat], stat)
+	}
+	all, err := p.client.Stats(t.Context())
+	require.NoError(t, err)
+	blocks := all.Of(protocol.Block)
+	require.Len(t, blocks, len(instance().Spec.Domain.Devices.Disks))
+	for i, d := range instance().Spec.Domain.Devices.Disks {
+		require.Equal(t, d.Name, blocks[i].Name, "its name in the spec")
+		require.Len(t, blocks[i].Values, 8, "requests, bytes and times")
+	}
+	require.Positive(t, blocks[0].Values[protocol.ReadBytes])
+
 	// The kernel counts the time of a processor in ticks of up to 10 ms.
 	p.until("the guest has used more of its processor", func() bool {
 		p.write("d")

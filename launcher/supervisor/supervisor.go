@@ -126,6 +126,7 @@ type Supervisor struct {
 	over        chan struct{} // closed when the domain has ended
 	thaw        thaw
 	rebooting   sync.Mutex // held while the agent is asked to reboot the guest
+	counting    sync.Mutex // held while the agent is asked what it counts
 	screens     screens
 	moves       moves
 	hashes      hashes

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/podvisor/podvisor/internal/series"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -15,10 +16,20 @@ const (
 	mostLabels = 64
 )
 
-// labels are those that all series of the VMI have. Of two labels of the VMI whose keys
-// become the same name the first is there.
-func labels(v *vmi.VirtualMachineInstance) []Label {
-	out := []Label{{"node", v.Status.NodeName}, {"namespace", v.Namespace}, {"name", v.Name}}
+// identity are the labels that name the VMI and its node.
+func identity(v *vmi.VirtualMachineInstance) []series.Label {
+	return append(named(v), series.Label{Name: "node", Value: v.Status.NodeName})
+}
+
+// named are the labels that name the VMI.
+func named(v *vmi.VirtualMachineInstance) []series.Label {
+	return []series.Label{{Name: "namespace", Value: v.Namespace}, {Name: "name", Value: v.Name}}
+}
+
+// labels are identity and one for each label of the VMI. Of two labels of the VMI whose
+// keys become the same name the first is there.
+func labels(v *vmi.VirtualMachineInstance) []series.Label {
+	out := identity(v)
 	seen := map[string]bool{}
 	for _, key := range slices.Sorted(maps.Keys(v.Labels)) {
 		name := vmiLabel + columnName(key)
@@ -27,7 +38,7 @@ func labels(v *vmi.VirtualMachineInstance) []Label {
 		}
 		if value := v.Labels[key]; value != "" && !seen[name] {
 			seen[name] = true
-			out = append(out, Label{name, value})
+			out = append(out, series.Label{Name: name, Value: value})
 		}
 	}
 	return out
@@ -41,15 +52,4 @@ func columnName(key string) string {
 		}
 		return '_'
 	}, key)
-}
-
-// sorted are the labels of a series: those of the VMI, and its own.
-func sorted(common []Label, names, values []string) []Label {
-	out := slices.Clone(common)
-	for i, name := range names {
-		out = append(out, Label{name, values[i]})
-	}
-	out = slices.DeleteFunc(out, func(l Label) bool { return l.Value == "" })
-	slices.SortFunc(out, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
-	return out
 }
