@@ -37,7 +37,8 @@ var wordRules = []rule{
 			`(?i:machine[-.]?type\w*|machine` + gap + `types?\b|emulatedMachines)`,                            // machine types
 			`\*?\bMachine (?:\*Machine|string|struct) |[.*&]Machines?\b|\bMachine:|// Machine is (?:a|the)\b`, // the field and its type
 			`\.machine\b|["/]machine[",/]|</?machine\b|\bmachine=|\bmachine:(?: \{|\n)|/etc/machine-id\b`,     // its name in JSON, YAML, XML and paths
-			`"OtherMachine"`, // the reason of a refusal, as it is on the wire
+			`"OtherMachine"`,                         // the reason of a refusal, as it is on the wire
+			`guest_os_machine\b|\w*machine_types?\b`, // labels of metrics, as they are on the wire
 		}, "|")),
 		banned:  regexp.MustCompile(`\bmachines?\b`),
 		instead: "VMI, VM, guest, domain, host or node; a machine is a machine type",

@@ -8,6 +8,7 @@ import (
 	handler "github.com/podvisor/podvisor/internal/handler/metrics"
 	"github.com/podvisor/podvisor/internal/metrics"
 	"github.com/podvisor/podvisor/internal/ops"
+	scheduler "github.com/podvisor/podvisor/internal/scheduler/metrics"
 	"github.com/podvisor/podvisor/internal/series"
 )
 
@@ -32,9 +33,19 @@ func sections() []section {
 	return []section{
 		{"VMIs, served by the virt-handler of their node", "Every series has the labels `node`, `namespace` and `name` of its VMI, and one for each label of the VMI.\n" +
 			"Those of migrations have no more than `node`, `namespace` and `name`, and `podvisor_vmi_stats_failed` has the last two.", handler.All()},
+		{"VMs, served by the virt-controller that leads", "Every series has the labels `namespace` and `name` of its VM.", scheduler.VMs()},
+		{"VMIs, served by the virt-controller that leads", "Every series has the labels `node`, `namespace` and `name` of its VMI.", scheduler.Instances()},
+		{"All VMIs and migrations, served by the virt-controller that leads", "Histograms begin with the process.", append(scheduler.Counts(), histograms()...)},
 		{"Processes", "virt-controller and virt-handler serve these, and those of the Go runtime and the process (`go_…`, `process_…`).",
 			append(metrics.Infos(), ops.Requests)},
 	}
+}
+
+func histograms() (out []series.Info) {
+	for _, h := range scheduler.Histograms() {
+		out = append(out, *h)
+	}
+	return out
 }
 
 // text is the page.

@@ -20,3 +20,8 @@ func gaugeVec(i series.Info) *prometheus.GaugeVec {
 func counterVec(i series.Info) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts(opts(i)), i.Labels)
 }
+
+// Histogram is the histogram of the info, with these buckets.
+func Histogram(i series.Info, buckets []float64) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: i.Name, Help: i.Help, Buckets: buckets}, i.Labels)
+}

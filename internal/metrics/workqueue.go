@@ -37,7 +37,7 @@ func queueInfo(name string, t series.Type, help string) series.Info {
 // NewQueues makes the metrics of the queues that are made with it.
 func NewQueues() *Queues {
 	histogram := func(i series.Info) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: i.Name, Help: i.Help, Buckets: prometheus.ExponentialBuckets(10e-9, 10, 10)}, i.Labels)
+		return Histogram(i, prometheus.ExponentialBuckets(10e-9, 10, 10))
 	}
 	return &Queues{
 		depth: gaugeVec(depth), adds: counterVec(adds), retries: counterVec(retries), waited: histogram(waited), worked: histogram(worked),

@@ -73,8 +73,8 @@ type Config struct {
 	// Workers is how many objects of a kind are handled at the same time. 0: 32, which
 	// is more than fifty VMIs per second also where each request takes a tenth of one.
 	Workers int
-	// Metrics takes the metrics of the work queues and the number of VMIs that cannot be
-	// decoded, while Run runs. Controllers of one process need labels of their own: see
+	// Metrics takes the metrics of the work queues, the number of VMIs that cannot be
+	// decoded, and the series of VMs, VMIs and migrations, while Run runs. Controllers of one process need labels of their own: see
 	// [prometheus.WrapRegistererWith]. Nil: there are none.
 	Metrics prometheus.Registerer
 	// Logger takes a line for each thing done, and what client-go logs of the caches. Nil:
@@ -135,6 +135,9 @@ type Controller struct {
 	silences expiring.Map[types.UID, instance.Silence]
 	// eventReads limits the reads of such pods' events.
 	eventReads *budget
+	// observer has the series that serving serves, both nil without metrics.
+	observer *observer
+	serving  *serving
 }
 
 // New makes a Controller. It sends nothing and starts no goroutine until it runs, so one that
@@ -194,6 +197,13 @@ func New(c Config) (*Controller, error) {
 	}
 	if k.updater, err = newUpdater(k); err != nil {
 		return nil, err
+	}
+	if c.Metrics != nil {
+		if k.observer, err = newObserver(k); err != nil {
+			return nil, err
+		}
+		k.serving = &serving{}
+		k.collectors = append(k.collectors, k.serving)
 	}
 	if c.Settings != nil {
 		if k.report, err = newReporter(c, k.events, k.queues, k.updater.outdated.Load); err != nil {
@@ -261,6 +271,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	if !c.caches.Wait(ctx) {
 		return nil // ctx has ended
+	}
+	if c.serving != nil {
+		c.serving.Store(c.observer)
+		defer c.serving.Store(nil)
 	}
 	c.log.Info("reconcile", "instances", len(c.caches.instances.GetIndexer().ListKeys()))
 	var loops sync.WaitGroup

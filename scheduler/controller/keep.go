@@ -195,14 +195,21 @@ func (k *keeper) instance(v *vmi.VirtualMachineInstance) {
 	if !isReduced(v) {
 		return
 	}
-	keepAnnotations(v, vmi.VMGenerationAnnotation, vmi.StartRevisionAnnotation, replicaset.FailuresAnnotation, replicaset.TemplateAnnotation, vmi.EvictionSourceAnnotation)
+	keepAnnotations(v, slices.Concat(observedAnnotations, []string{
+		vmi.VMGenerationAnnotation, vmi.StartRevisionAnnotation, replicaset.FailuresAnnotation, replicaset.TemplateAnnotation, vmi.EvictionSourceAnnotation,
+	})...)
 	keepInstanceSpec(&v.Spec, k.kinds)
 	s := v.Status
 	v.Status = vmi.VirtualMachineInstanceStatus{
 		Phase: s.Phase, PhaseTransitionTimestamps: s.PhaseTransitionTimestamps, Reason: s.Reason, NodeName: s.NodeName, ActivePods: s.ActivePods,
 		Conditions: s.Conditions, FSFreezeStatus: s.FSFreezeStatus, LauncherContainerImageVersion: s.LauncherContainerImageVersion,
 		EvacuationNodeName: s.EvacuationNodeName, MigrationState: s.MigrationState, VirtualMachineRevisionName: s.VirtualMachineRevisionName,
+		Machine: s.Machine,
 	}
+	for _, i := range s.Interfaces {
+		v.Status.Interfaces = append(v.Status.Interfaces, vmi.InterfaceStatus{Name: i.Name, InterfaceName: i.InterfaceName, IP: i.IP})
+	}
+	v.Status.Interfaces = slices.Clip(v.Status.Interfaces)
 	if slices.ContainsFunc(s.VolumeStatus, func(s vmi.VolumeStatus) bool { return s.PersistentVolumeClaimInfo != nil }) {
 		v.Status.VolumeStatus = s.VolumeStatus // it is written when a claim has grown
 	}
@@ -258,6 +265,8 @@ func keepInstanceSpec(s *vmi.VirtualMachineInstanceSpec, kinds []volume.Kind) {
 	}
 	// All of them, in their order: the link of one is changed by its place.
 	for _, i := range from.Interfaces {
-		to.Interfaces = append(to.Interfaces, vmi.Interface{Name: i.Name, InterfaceBinding: i.InterfaceBinding, MacAddress: i.MacAddress, State: i.State})
+		to.Interfaces = append(to.Interfaces, vmi.Interface{
+			Name: i.Name, InterfaceBinding: i.InterfaceBinding, MacAddress: i.MacAddress, State: i.State, Model: i.Model,
+		})
 	}
 }

@@ -130,10 +130,17 @@ func (w *words) instance(v *vmi.VirtualMachineInstance) {
 		share(w, &node)
 		s.ActivePods[uid] = node
 	}
+	if s.Machine != nil {
+		share(w, &s.Machine.Type)
+	}
+	for i := range s.Interfaces {
+		share(w, &s.Interfaces[i].Name, &s.Interfaces[i].InterfaceName)
+	}
 	for i := range v.Spec.Networks {
 		share(w, &v.Spec.Networks[i].Name)
 	}
 	for i := range v.Spec.Domain.Devices.Interfaces {
 		share(w, &v.Spec.Domain.Devices.Interfaces[i].Name)
+		share(w, &v.Spec.Domain.Devices.Interfaces[i].Model)
 	}
 }
