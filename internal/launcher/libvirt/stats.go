@@ -50,8 +50,8 @@ type DiskStats struct {
 	CapacityBytes, AllocationBytes, PhysicalBytes int64
 }
 
-// InterfaceStats are the frames of an interface: received is what the guest sent, as
-// the tap device counts.
+// InterfaceStats are the frames of an interface as the guest sees them: libvirt exchanges
+// what the tap has received and sent (virDomainNetTypeSharesHostView).
 type InterfaceStats struct {
 	// Device is the name of the tap device.
 	Device                                                        string

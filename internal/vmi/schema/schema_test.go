@@ -57,8 +57,8 @@ func TestAnObjectIsJudgedByTheSchemaOfItsKind(t *testing.T) {
 
 func TestAKindWithoutASchemaHasNoFaults(t *testing.T) {
 	t.Parallel()
-	require.Empty(t, faults(t, "VirtualMachinePool", `{spec: {x: 1}}`))
-	require.Equal(t, map[string]any{"spec": nil}, Completed("VirtualMachinePool", map[string]any{"spec": nil}))
+	require.Empty(t, faults(t, "VirtualMachineSnapshot", `{spec: {x: 1}}`))
+	require.Equal(t, map[string]any{"spec": nil}, Completed("VirtualMachineSnapshot", map[string]any{"spec": nil}))
 }
 
 func TestTheNumberOfFaultsIsBounded(t *testing.T) {
