@@ -194,6 +194,8 @@ func New(c Config) (*Supervisor, error) {
 		},
 		Port: s.openPort,
 	})
+	// Who asks before there is more to say does not take it for a launcher that cannot move.
+	s.server.Publish(protocol.State{Phase: protocol.Waiting, Movable: true})
 	return s, nil
 }
 
