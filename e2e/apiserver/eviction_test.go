@@ -161,7 +161,13 @@ func TestOnlyThePodsOfVMIsAreReviewed(t *testing.T) {
 	// Another pod of the VMI, which is not the one that it runs in.
 	p = w.target(v)
 	before = w.reviews.Load()
-	require.ErrorContains(t, w.evict(p), "Eviction request for target Pod")
+	err := w.evict(p)
+	if err == nil {
+		now, found := w.pods.Get(t.Context(), p.Name, metav1.GetOptions{})
+		v, gone := w.vmis.Get(t.Context(), v.Name, metav1.GetOptions{})
+		require.Fail(t, "the eviction is allowed", "after %d reviews: %+v, %v\n%+v, %v", w.reviews.Load()-before, now, found, v, gone)
+	}
+	require.ErrorContains(t, err, "Eviction request for target Pod")
 	require.Equal(t, before+1, w.reviews.Load())
 	require.Empty(t, w.awaitPhase("vm", vmi.PhaseRunning).Status.EvacuationNodeName)
 }
