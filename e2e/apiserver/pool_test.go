@@ -190,10 +190,10 @@ func TestAVMOfAPoolCostsOneWriteMoreThanOneAlone(t *testing.T) {
 		return nil
 	}
 	eventually(t, ready)
-	alone := len(s.writes.all())
+	alone := s.writes.all()
 	s.createPool(poolOf(n))
 	s.awaitPoolReadyBeside(n)
-	all := s.writes.all()[alone:]
+	all := s.writes.all()[len(alone):]
 	made, status := 0, 0
 	for _, w := range all {
 		switch {
@@ -203,12 +203,15 @@ func TestAVMOfAPoolCostsOneWriteMoreThanOneAlone(t *testing.T) {
 			status++
 		}
 	}
-	t.Logf("%d VMs alone: %d writes of virt-controller; in a pool: %d, of which %d make VMs and %d are of the pool's status", n, alone, len(all), made, status)
+	t.Logf("%d VMs alone: %d writes of virt-controller; in a pool: %d, of which %d make VMs and %d are of the pool's status", n, len(alone), len(all), made, status)
 	require.Equal(t, n, made)
 	require.LessOrEqual(t, status, 60, "one in a second")
-	// Some VMs take more than two seconds here, which costs a write of their status.
-	perVM := float64(len(all)-made-status) / n
-	require.LessOrEqual(t, perVM, float64(alone)/n+1, "besides its creation a VM of a pool costs what it costs alone")
+	// A start that takes longer has more writes of a status, and how long one takes depends on
+	// what else the machine does.
+	others := func(all []string) int {
+		return len(slices.DeleteFunc(slices.Clone(all), func(w string) bool { return strings.Contains(w, "/status") }))
+	}
+	require.LessOrEqual(t, others(all)-made, others(alone)+1, "besides its creation a VM of a pool costs what it costs alone, and the pool has one revision")
 }
 
 // awaitPoolReadyBeside waits until so many VMs of the pool are ready, whatever else there is.
