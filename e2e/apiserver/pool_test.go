@@ -207,7 +207,7 @@ func TestAVMOfAPoolCostsOneWriteMoreThanOneAlone(t *testing.T) {
 	require.Equal(t, n, made)
 	require.LessOrEqual(t, status, 60, "one in a second")
 	// A start that takes longer has more writes of a status, and how long one takes depends on
-	// what else the machine does.
+	// what else the host does.
 	others := func(all []string) int {
 		return len(slices.DeleteFunc(slices.Clone(all), func(w string) bool { return strings.Contains(w, "/status") }))
 	}
