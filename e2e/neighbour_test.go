@@ -93,7 +93,7 @@ func TestAttackABridgedGuestDoesNotGetTheAddressOfAnotherPod(t *testing.T) {
 	own := v.Status.Interfaces[0]
 	mac, err := net.ParseMAC(own.MAC)
 	require.NoError(t, err)
-	require.True(t, wire.Has(append(bytes.Clone(mac), octets(t, own.IP)...)), "what the guest may send by ARP is on the wire")
+	require.True(t, wire.Await(append(bytes.Clone(mac), octets(t, own.IP)...)), "what the guest may send by ARP is on the wire")
 	require.False(t, wire.Has(append(bytes.Clone(mac), octets(t, address)...)), "the guest announced the address of another pod")
 	require.False(t, wire.Has([]byte{0x0a, 0x58, 0, 0, 0, 0x99}), "the guest sent from another MAC address")
 	require.NotContains(t, n.run("ip neigh show "+address), own.MAC)
@@ -135,6 +135,6 @@ func TestAttackARoutedGuestDoesNotForgeAddressesOrReachItsPod(t *testing.T) {
 	console := s.awaitConsole(v, tried)
 	require.NotContains(t, console, "sidecar saw", "the guest reached what listens in its pod")
 	to := octets(t, address)
-	require.True(t, wire.Has(append(octets(t, v.Status.Interfaces[0].IP), to...)), "what the guest may send is on the wire")
+	require.True(t, wire.Await(append(octets(t, v.Status.Interfaces[0].IP), to...)), "what the guest may send is on the wire")
 	require.False(t, wire.Has(append(octets(t, forged), to...)), "a packet from a forged address left the pod")
 }

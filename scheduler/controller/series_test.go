@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/podvisor/podvisor/internal/scheduler/metrics"
 	"github.com/podvisor/podvisor/vmi"
@@ -120,12 +121,15 @@ func TestTheLeaderServesTheSeriesOfWhatItHasInItsCaches(t *testing.T) {
 	require.Equal(t, []string{"migration_name=move,name=web,namespace=default,node=n1 10"}, got["kubevirt_vmi_migration_start_time_seconds"])
 	require.Equal(t, []string{"namespace=default,vmi=web,vmim=move 1"}, got["kubevirt_vmi_migration_failed"])
 
-	failed, err := api.VirtualMachineInstances("default").Get(ctx, "web", metav1.GetOptions{})
-	require.NoError(t, err)
-	failed.Status.Phase = vmi.PhaseFailed
-	failed.Status.PhaseTransitionTimestamps = []vmi.PhaseTransitionTimestamp{{Phase: vmi.PhaseFailed, PhaseTransitionTimestamp: metav1.Now()}}
-	_, err = api.VirtualMachineInstances("default").UpdateStatus(ctx, failed, metav1.UpdateOptions{})
-	require.NoError(t, err)
+	// The controller may write the VMI at the same time.
+	require.NoError(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		failed, err := api.VirtualMachineInstances("default").Get(ctx, "web", metav1.GetOptions{})
+		require.NoError(t, err)
+		failed.Status.Phase = vmi.PhaseFailed
+		failed.Status.PhaseTransitionTimestamps = []vmi.PhaseTransitionTimestamp{{Phase: vmi.PhaseFailed, PhaseTransitionTimestamp: metav1.Now()}}
+		_, err = api.VirtualMachineInstances("default").UpdateStatus(ctx, failed, metav1.UpdateOptions{})
+		return err
+	}))
 	require.Eventually(t, func() bool {
 		all := gathered(t, reg)["kubevirt_vmi_phase_transition_time_from_creation_seconds"]
 		return len(all) == 1 && all[0] == "phase=Failed 1"

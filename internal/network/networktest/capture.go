@@ -30,6 +30,10 @@ func Watch(t testing.TB, ns *os.File, link string) *Capture {
 		if err != nil {
 			return
 		}
+		// What comes while this process gets no time waits here, and is not lost.
+		if err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 32<<20); err != nil {
+			return
+		}
 		var req *unix.Ifreq
 		if req, err = unix.NewIfreq(link); err != nil {
 			return
