@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -255,7 +256,7 @@ func TestTheTargetAnswersAsSoonAsTheGuestRuns(t *testing.T) {
 			}
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
-			if tt.err == context.Canceled {
+			if errors.Is(tt.err, context.Canceled) {
 				ctx = inner
 			}
 			step, err := a.answer(ctx, tt.whole)

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,8 +100,8 @@ func (o Owned) vmDifferences(ctx context.Context, asked, made *vmi.VirtualMachin
 	}
 	from, err := treeOf(a.Spec)
 	to, err2 := treeOf(b.Spec)
-	if err != nil || err2 != nil {
-		return []string{"spec"}, nil
+	if err := errors.Join(err, err2); err != nil {
+		return nil, err
 	}
 	for _, f := range changes(field.NewPath("spec"), from, to, []any{from, to}) {
 		out = append(out, f.String())

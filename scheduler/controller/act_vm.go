@@ -132,7 +132,7 @@ func (w *pooled) change(ctx context.Context, a scheduler.ChangeVM) error {
 func (w *pooled) restart(ctx context.Context, a scheduler.RestartVM) error {
 	patches, err := verb.Restart(a.VM, a.Instance, w.now())
 	if err != nil {
-		return nil
+		return nil //nolint:nilerr // see above
 	}
 	for _, p := range patches {
 		switch _, err := w.patch(ctx, a.VM, p.Operations, p.Subresource); {

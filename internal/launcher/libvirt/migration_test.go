@@ -89,7 +89,7 @@ func (g moving) perform(cookie []byte) (wait func() ([]byte, error)) {
 		defer cancel()
 		if next, err = own.MigratePerform(ctx, name, g.m, cookie); err != nil && ctx.Err() != nil {
 			job, jobErr := g.Job(g.Context(), name)
-			err = fmt.Errorf("%w: its job is %+v, %v", err, job, jobErr)
+			err = fmt.Errorf("%w: its job is %+v", errors.Join(err, jobErr), job)
 		}
 	})
 	return func() ([]byte, error) { done.Wait(); return next, err }
