@@ -1,7 +1,7 @@
 package apiserver
 
 import (
-	"fmt"
+	"errors"
 	"net/http"
 	"testing"
 
@@ -64,7 +64,7 @@ func (w *webhooks) awaitEvictionReviews(p *corev1.Pod) {
 	eventually(w.t, func() error {
 		before := w.reviews.Load()
 		if err := w.evict(p, metav1.DryRunAll); w.reviews.Load() == before {
-			return fmt.Errorf("the eviction is not reviewed: %v", err)
+			return errors.Join(errors.New("the eviction is not reviewed"), err)
 		}
 		return nil
 	})

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -298,7 +299,7 @@ func TestAPoolWithFaultsIsRefusedWithAllOfThem(t *testing.T) {
 		_, err := s.pools().Create(t.Context(), p, dryRun)
 		for _, want := range []string{"spec.selector", "spec.virtualMachineTemplate.spec.template.spec.domain.memory"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				return fmt.Errorf("%s is not in the answer %v", want, err)
+				return errors.Join(fmt.Errorf("%s is not in the answer", want), err)
 			}
 		}
 		return nil

@@ -127,7 +127,7 @@ func (p place) answers(w http.ResponseWriter, q *http.Request) (ok bool) {
 	answer := httptest.NewRecorder()
 	defer func() {
 		switch why := recover(); {
-		case why != nil && why != http.ErrAbortHandler:
+		case why != nil && why != any(http.ErrAbortHandler):
 			panic(why)
 		case why == nil:
 			maps.Copy(w.Header(), answer.Header())
