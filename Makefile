@@ -92,7 +92,7 @@ test-crashes: ## Kill and stop launchers, libvirt daemons, containerd and kubele
 	go -C e2e test -count=1 -timeout 12h -parallel 8 -v -run '^TestCrashes$$' . -whole -component '$(COMPONENT)' -kind '$(KIND)'
 
 # The tests of guests that move between nodes which take longer with more moves.
-MIGRATIONS := ^(TestAGuestMovesThereAndBackAndItsUsersGoOn|TestAGuestThatMemoryCannotBeSentOfInTimeStaysAndIsLive)$$
+MIGRATIONS := ^(TestAGuestMovesThereAndBackAndItsUsersGoOn|TestAGuestThatMemoryCannotBeSentOfInTimeStaysAndIsLive|TestAGuestThatMovesPowersOffOnceWhenItIsToEnd)$$
 
 .PHONY: test-migrations
 test-migrations: ## Move guests 20 times there and back, and for two minutes over a link that is too slow (MOVES=20 SLOW=2m)
