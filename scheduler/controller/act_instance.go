@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/expiring"
@@ -46,11 +47,9 @@ type owned struct {
 	now     func() time.Time
 }
 
-// Reasons why a VMI cannot be created.
-const (
-	failedCreateInstance = "FailedCreate"
-	instanceNameTaken    = "VirtualMachineInstanceNameTaken"
-)
+// failedCreateInstance is why a VMI or a VM cannot be created or changed. Where another object
+// has its name, the reason is the kind with NameTaken.
+const failedCreateInstance = "FailedCreate"
 
 // batch is how many VMIs or VMs of one object are written at the same time at most.
 const batch = 8
@@ -95,43 +94,59 @@ func firstRefusal(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// create creates the VMI. One of that name that the owner controls is the one that
-// was to be created.
+// create creates the VMI, as [createOwned] says.
 func (w *owned) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualMachineInstance) error {
-	got, err := w.client.VirtualMachineInstances(v.Namespace).Create(ctx, v, metav1.CreateOptions{})
+	got, err := createOwned(ctx, w.client, vmi.VirtualMachineInstances, owner, v)
+	if err != nil {
+		return err
+	}
+	if there := w.cached(reconcile.Key(got)); there == nil || there.UID != got.UID {
+		w.made.Note(got, w.now())
+	}
+	return nil
+}
+
+// createOwned creates the object. One of that name that the owner controls is the one that
+// was to be created.
+func createOwned[T vmi.Object, L runtime.Object](ctx context.Context, c *client.Client, d vmi.DefinitionOf[T, L], owner metav1.Object, o T) (T, error) {
+	objects := client.Of(c, d, o.GetNamespace())
+	got, err := objects.Create(ctx, o, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		got, err = w.client.VirtualMachineInstances(v.Namespace).Get(ctx, v.Name, metav1.GetOptions{})
+		got, err = objects.Get(ctx, o.GetName(), metav1.GetOptions{})
 		if err == nil && !metav1.IsControlledBy(got, owner) {
-			return &Refusal{Finding: vmi.Finding{Reason: instanceNameTaken, Message: fmt.Sprintf("VirtualMachineInstance %s exists and belongs to something else", v.Name)}}
+			return got, &Refusal{Finding: vmi.Finding{Reason: d.Kind + "NameTaken", Message: fmt.Sprintf("%s %s exists and belongs to something else", d.Kind, o.GetName())}}
 		}
-		if err == nil && got.DeletionTimestamp != nil {
-			err = errors.New("the VirtualMachineInstance with this name is being deleted")
+		if err == nil && got.GetDeletionTimestamp() != nil {
+			err = fmt.Errorf("the %s with this name is being deleted", d.Kind)
 		}
 	}
 	switch {
 	case err == nil:
-		if there := w.cached(reconcile.Key(got)); there == nil || there.UID != got.UID {
-			w.made.Note(got, w.now())
-		}
-		return nil
+		return got, nil
 	case isRefusal(err), apierrors.IsInternalError(err): // as where the webhook that must permit it does not answer
-		return &Refusal{vmi.Finding{Reason: failedCreateInstance, Message: err.Error()}, err}
+		return got, &Refusal{vmi.Finding{Reason: failedCreateInstance, Message: err.Error()}, err}
 	}
-	return fmt.Errorf("create VirtualMachineInstance %s/%s: %w", v.Namespace, v.Name, err)
+	return got, fmt.Errorf("create %s %s/%s: %w", d.Kind, o.GetNamespace(), o.GetName(), err)
 }
 
-// delete deletes the VMI if it has not changed since: whoever orphaned it in between
-// wants to keep it. One that is gone is what was wanted.
+// delete deletes the VMI, as [deleteUnchanged] says.
 func (w *owned) delete(ctx context.Context, v *vmi.VirtualMachineInstance) error {
-	if _, ok := w.deleted.Get(v.UID, w.now()); ok {
+	return deleteUnchanged(ctx, w.client, vmi.VirtualMachineInstances, w.deleted, w.now, v)
+}
+
+// deleteUnchanged deletes the object if it has not changed since: whoever orphaned it in
+// between wants to keep it. One that is gone is what was wanted.
+func deleteUnchanged[T vmi.Object, L runtime.Object](ctx context.Context, c *client.Client, d vmi.DefinitionOf[T, L], deleted *recent, now func() time.Time, o T) error {
+	uid, version := o.GetUID(), o.GetResourceVersion()
+	if _, ok := deleted.Get(uid, now()); ok {
 		return nil
 	}
-	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion}}
-	err := w.client.VirtualMachineInstances(v.Namespace).Delete(ctx, v.Name, o)
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
+	err := client.Of(c, d, o.GetNamespace()).Delete(ctx, o.GetName(), options)
 	if err != nil && !isMissing(err) {
-		return fmt.Errorf("delete VirtualMachineInstance %s/%s: %w", v.Namespace, v.Name, err)
+		return fmt.Errorf("delete %s %s/%s: %w", d.Kind, o.GetNamespace(), o.GetName(), err)
 	}
-	w.deleted.Put(v.UID, w.now(), w.now(), recentFor)
+	deleted.Put(uid, now(), now(), recentFor)
 	return nil
 }
 

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -36,9 +35,6 @@ type pooled struct {
 	now     func() time.Time
 }
 
-// vmNameTaken is the reason why a VM cannot be created whose name another one has.
-const vmNameTaken = "VirtualMachineNameTaken"
-
 // is reports whether the action has the type.
 func is[A scheduler.Action](a scheduler.Action) bool { _, ok := a.(A); return ok }
 
@@ -60,44 +56,21 @@ func (e *executor[T, L]) doVMs(ctx context.Context, o T, all []scheduler.Action)
 	return inParallel(all, func(a scheduler.Action) error { _, err := e.do(ctx, o, a); return err })
 }
 
-// create creates the VM. One of that name that the owner controls is the one that was to be
-// created.
+// create creates the VM, as [createOwned] says.
 func (w *pooled) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualMachine) error {
-	got, err := w.client.VirtualMachines(v.Namespace).Create(ctx, v, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		got, err = w.client.VirtualMachines(v.Namespace).Get(ctx, v.Name, metav1.GetOptions{})
-		if err == nil && !metav1.IsControlledBy(got, owner) {
-			return &Refusal{Finding: vmi.Finding{Reason: vmNameTaken, Message: fmt.Sprintf("VirtualMachine %s exists and belongs to something else", v.Name)}}
-		}
-		if err == nil && got.DeletionTimestamp != nil {
-			err = errors.New("the VirtualMachine with this name is being deleted")
-		}
+	got, err := createOwned(ctx, w.client, vmi.VirtualMachines, owner, v)
+	if err != nil {
+		return err
 	}
-	switch {
-	case err == nil:
-		if there := w.cached(reconcile.Key(got)); there == nil || there.UID != got.UID {
-			w.made.Note(got, w.now())
-		}
-		return nil
-	case isRefusal(err), apierrors.IsInternalError(err): // as where the webhook that must permit it does not answer
-		return &Refusal{vmi.Finding{Reason: failedCreateInstance, Message: err.Error()}, err}
+	if there := w.cached(reconcile.Key(got)); there == nil || there.UID != got.UID {
+		w.made.Note(got, w.now())
 	}
-	return fmt.Errorf("create VirtualMachine %s/%s: %w", v.Namespace, v.Name, err)
+	return nil
 }
 
-// delete deletes the VM if it has not changed since: whoever took it out of the pool in between
-// wants to keep it. One that is gone is what was wanted.
+// delete deletes the VM, as [deleteUnchanged] says.
 func (w *pooled) delete(ctx context.Context, v *vmi.VirtualMachine) error {
-	if _, ok := w.deleted.Get(v.UID, w.now()); ok {
-		return nil
-	}
-	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion}}
-	err := w.client.VirtualMachines(v.Namespace).Delete(ctx, v.Name, o)
-	if err != nil && !isMissing(err) {
-		return fmt.Errorf("delete VirtualMachine %s/%s: %w", v.Namespace, v.Name, err)
-	}
-	w.deleted.Put(v.UID, w.now(), w.now(), recentFor)
-	return nil
+	return deleteUnchanged(ctx, w.client, vmi.VirtualMachines, w.deleted, w.now, v)
 }
 
 // change changes the VM if it has not changed since, and lets its failed starts count no more:
