@@ -147,7 +147,7 @@ func (w *world) rolled(memory string) (most int) {
 		w.step()
 		down := 0
 		for _, v := range w.vms {
-			if !v.Status.Ready && v.Spec.Strategy() == vmi.RunAlways {
+			if w.down(v) && v.Spec.Strategy() == vmi.RunAlways {
 				down++
 			}
 		}
@@ -363,6 +363,7 @@ func TestAReplacementIsCountedOnceAlsoIfTheControllerDies(t *testing.T) {
 	w := newWorld(t, 1)
 	w.pool.Spec.Autohealing = &vmpool.PoolAutohealing{StartUpFailureThreshold: new(int32(1)), MinFailingToStartDuration: &metav1.Duration{}}
 	w.broken["64Mi"] = true
+	w.step()
 	w.step()
 	p := pool.Decide(w.observe())
 	i := slices.IndexFunc(p.Actions, func(a scheduler.Action) bool { _, ok := a.(scheduler.DeleteVM); return ok })

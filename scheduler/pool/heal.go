@@ -69,7 +69,7 @@ func counts(o Observed, s situation) []replacement {
 	for _, r := range o.Pool.Status.Replaced {
 		i := slices.IndexFunc(s.members, func(m member) bool { return m.Name == r.Name })
 		switch {
-		case i >= 0 && s.members[i].Status.Ready:
+		case i >= 0 && s.members[i].ready():
 		case i < 0 && len(s.members) >= o.Pool.Spec.Wanted():
 		default:
 			out = append(out, r)
@@ -85,8 +85,7 @@ func failsToStart(a *vmpool.PoolAutohealing, m member) bool {
 	if a.StartUpFailureThreshold != nil {
 		threshold = int(*a.StartUpFailureThreshold)
 	}
-	stops := slices.ContainsFunc(m.Status.StateChangeRequests, func(r vmi.StateChangeRequest) bool { return r.Action == vmi.StopRequest })
-	return m.failing() && m.Status.StartFailure.ConsecutiveFailCount >= threshold && !m.busy() && !stops
+	return m.failing() && m.Status.StartFailure.ConsecutiveFailCount >= threshold && !m.busy() && !m.stops()
 }
 
 // wanted is how long a VM has to fail before it is replaced, after the replacements of its

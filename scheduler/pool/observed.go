@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -114,8 +115,28 @@ func (m member) failing() bool {
 	return m.toRun() && f != nil && f.ConsecutiveFailCount > 0
 }
 
+// stops says that a stop of the VM was asked for and has not happened.
+func (m member) stops() bool {
+	return slices.ContainsFunc(m.Status.StateChangeRequests, func(r vmi.StateChangeRequest) bool { return r.Action == vmi.StopRequest })
+}
+
+// ends says that the guest of the VM is asked to end, alone or for a restart.
+func (m member) ends() bool {
+	return m.stops() || m.instance != nil && m.instance.DeletionTimestamp != nil
+}
+
+// ready says that the guest of the VM is ready and stays so. The status of the VM is not
+// enough: for a moment after a restart it says what the VMI before was.
+func (m member) ready() bool {
+	if !m.Status.Ready || !m.runs() || m.ends() {
+		return false
+	}
+	c := m.instance.Status.Condition(vmi.ConditionReady)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
 // down says that the VM is to run, or runs, and is not ready.
-func (m member) down() bool { return !m.Status.Ready && (m.runs() || m.toRun() && !m.off()) }
+func (m member) down() bool { return !m.ready() && (m.runs() || m.toRun() && !m.off()) }
 
 // off says that the VM ran as long as it is to: its user stopped it, or it powered itself off.
 func (m member) off() bool {

@@ -63,7 +63,7 @@ func proactive(o Observed, s situation, all []member, p *vmpool.PoolProactiveUpd
 		if n := first(a.revision() == s.Revision.Name, b.revision() == s.Revision.Name); n != 0 {
 			return n
 		}
-		if n := first(!a.Status.Ready, !b.Status.Ready); n != 0 {
+		if n := first(!a.ready(), !b.ready()); n != 0 {
 			return n
 		}
 		return order(a, b)
@@ -72,7 +72,7 @@ func proactive(o Observed, s situation, all []member, p *vmpool.PoolProactiveUpd
 	proven, tried := trial(s, all)
 	for _, m := range due {
 		cost := 0
-		if m.Status.Ready {
+		if m.ready() {
 			cost = 1
 		}
 		if cost > left || !proven && tried > 0 || len(c.restart) == burst {
@@ -104,8 +104,8 @@ func unavailable(o Observed, s situation) int {
 func trial(s situation, all []member) (proven bool, tried int) {
 	for _, m := range all {
 		switch {
-		case m.revision() != s.Revision.Name || m.stale():
-		case m.Status.Ready && m.runs():
+		case m.revision() != s.Revision.Name || m.stale() && !m.ends():
+		case m.ready():
 			proven = true
 		case m.down():
 			tried++

@@ -85,7 +85,7 @@ func by(p *vmpool.PoolSelectionPolicy) func(a, b member) int {
 	}
 	return func(a, b member) int {
 		return cmp.Or(first(selected.Matches(labels.Set(a.Labels)), selected.Matches(labels.Set(b.Labels))),
-			first(!a.Status.Ready, !b.Status.Ready), order(a, b), cmp.Compare(a.Name, b.Name))
+			first(!a.ready(), !b.ready()), order(a, b), cmp.Compare(a.Name, b.Name))
 	}
 }
 

@@ -59,7 +59,7 @@ func count(o Observed, s situation, c change, is *vmpool.VirtualMachinePoolStatu
 			continue
 		}
 		is.Replicas++
-		if m.Status.Ready {
+		if m.ready() {
 			is.ReadyReplicas++
 		}
 	}

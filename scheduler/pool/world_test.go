@@ -109,7 +109,6 @@ func (w *world) act(p scheduler.Plan, most int) {
 		case scheduler.RestartVM:
 			v := w.find(a.VM.Name)
 			v.Status.StateChangeRequests = []vmi.StateChangeRequest{{Action: vmi.StopRequest}, {Action: vmi.StartRequest}}
-			v.Status.Ready = false
 			w.restarted = append(w.restarted, v.Name)
 		case scheduler.DeleteVM:
 			v := w.find(a.VM.Name)
@@ -170,33 +169,57 @@ func (w *world) settle() {
 	w.t.Fatal("the pool does not settle")
 }
 
-// play is a step of each VM: it is gone, its VMI ends, starts or is ready.
+// play is a step of each VM: it is gone, its VMI ends, starts or is ready. The status of a VM
+// says what there was one step before: another loop writes it.
 func (w *world) play() {
 	for _, v := range slices.Clone(w.vms) {
 		i := w.vmis[v.Name]
 		stop := len(v.Status.StateChangeRequests) > 0 && v.Status.StateChangeRequests[0].Action == vmi.StopRequest
+		ready := i != nil && i.Status.Condition(vmi.ConditionReady) != nil
 		switch {
 		case i != nil && (v.DeletionTimestamp != nil || stop || v.Spec.Strategy() == vmi.RunHalted):
-			delete(w.vmis, v.Name)
-			v.Status.StateChangeRequests, v.Status.Ready, v.Status.PrintableStatus = nil, false, vmi.StatusStopped
+			w.stop(v, i)
 		case v.DeletionTimestamp != nil:
 			w.vms = slices.DeleteFunc(w.vms, func(x *vmi.VirtualMachine) bool { return x == v })
-		case i == nil && v.Spec.Strategy() == vmi.RunAlways && w.broken[v.Spec.Template.Spec.Domain.Memory.Guest.String()]:
+		case i == nil && v.Spec.Strategy() == vmi.RunAlways:
+			i = vmitest.New(vmitest.WithName(v.Name), vmitest.WithPhase(vmi.PhaseRunning), vmitest.WithMemory(v.Spec.Template.Spec.Domain.Memory.Guest.String()))
+			i.Labels, i.UID = v.Spec.Template.ObjectMeta.Labels, w.uid()
+			i.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(v, vmi.VirtualMachines.GroupVersionKind)}
+			w.vmis[v.Name], v.Status.PrintableStatus = i, vmi.StatusRunning
+			continue
+		case i != nil && w.broken[i.Spec.Domain.Memory.Guest.String()]:
 			f := v.Status.StartFailure
 			if f == nil {
 				f = &vmi.StartFailure{}
 				v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Message: "no such disk"}, metav1.NewTime(w.now))
 			}
 			v.Status.StartFailure = &vmi.StartFailure{ConsecutiveFailCount: f.ConsecutiveFailCount + 1}
-		case i == nil && v.Spec.Strategy() == vmi.RunAlways:
-			i = vmitest.New(vmitest.WithName(v.Name), vmitest.WithPhase(vmi.PhaseRunning))
-			i.Labels, i.UID = v.Spec.Template.ObjectMeta.Labels, w.uid()
-			i.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(v, vmi.VirtualMachines.GroupVersionKind)}
-			w.vmis[v.Name], v.Status.PrintableStatus, v.Status.StartFailure = i, vmi.StatusRunning, nil
+			delete(w.vmis, v.Name)
 		case i != nil:
-			v.Status.Ready = true
+			i.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.NewTime(w.now))
+			v.Status.StartFailure = nil
 		}
+		v.Status.Ready = ready
 	}
+}
+
+// stop is a step of a VM to its end: it is seen, its VMI is deleted, and then gone.
+func (w *world) stop(v *vmi.VirtualMachine, i *vmi.VirtualMachineInstance) {
+	switch {
+	case v.Status.PrintableStatus != vmi.StatusStopping:
+		v.Status.PrintableStatus = vmi.StatusStopping
+	case i.DeletionTimestamp == nil:
+		i.DeletionTimestamp = &metav1.Time{Time: w.now}
+	default:
+		delete(w.vmis, v.Name)
+		v.Status.StateChangeRequests, v.Status.PrintableStatus = nil, vmi.StatusStopped
+	}
+}
+
+// down says that the guest of the VM is missing, ends, or is not ready.
+func (w *world) down(v *vmi.VirtualMachine) bool {
+	i := w.vmis[v.Name]
+	return i == nil || i.DeletionTimestamp != nil || i.Status.Condition(vmi.ConditionReady) == nil
 }
 
 // names are those of the VMs.
