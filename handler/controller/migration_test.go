@@ -234,7 +234,7 @@ func TestATargetOfWhichNothingIsLeftIsNotAccepted(t *testing.T) {
 			m.publish(m.guest.target, 2, protocol.Ended, tt.stage, nil)
 			m.guest.mu.Unlock()
 			m.target = m.node(otherNode)
-			m.eventually("the last word of the launcher is known", func() bool {
+			m.eventually("what the launcher published last is known", func() bool {
 				s := m.target.session(key, otherPod)
 				return s != nil && s.observe().State != nil
 			})

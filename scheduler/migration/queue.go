@@ -178,19 +178,26 @@ func create(o Observed) scheduler.Plan {
 		reach(s, vmi.MigrationPhaseScheduling, now)
 		withoutCondition(s, vmi.ConditionRejectedByResourceQuota)
 	}, scheduler.Emit{Finding: vmi.Finding{Reason: "SuccessfulCreate", Message: "Created migration target pod " + target.Name}})
-	created := []scheduler.Action{scheduler.CreatePod{Pod: target}}
-	if o.VMI.Spec.Domain.KeepsState() {
-		created = append([]scheduler.Action{scheduler.CreateClaim{Claim: pod.StateClaim(o.VMI, c)}}, created...)
+	p.Actions = append([]scheduler.Action{scheduler.CreatePod{Pod: target}}, p.Actions...)
+	if !o.VMI.Spec.Domain.KeepsState() {
+		return p
 	}
-	p.Actions = append(created, p.Actions...)
-	return p
+	switch claim := pod.StateClaim(o.VMI, c); {
+	case o.Claim == nil:
+		p.Actions = append([]scheduler.Action{scheduler.CreateClaim{Claim: claim}}, p.Actions...)
+	case o.Claim.Annotations[vmi.StateMigrationAnnotation] != claim.Annotations[vmi.StateMigrationAnnotation]:
+		return fail(o, fmt.Sprintf("PersistentVolumeClaim %s, which the state of the VMI would move to, was not made for this migration: delete it and migrate again", claim.Name))
+	}
+	return p // the claim is there if the pod was not accepted before
 }
 
 // unsettled says that the claim with the state of the VMI is not known as that yet, which it
-// becomes soon after a migration, or when it was started after one whose end was not known.
+// becomes soon after a migration, or when it was started after one whose end was not known. Or
+// the claim that it would move to is being deleted.
 func unsettled(o Observed) bool {
 	s := o.Config.Facts.State
-	return o.VMI.Spec.Domain.KeepsState() && (s == nil || s.Name != launched.StateClaim(source(o)))
+	return o.VMI.Spec.Domain.KeepsState() &&
+		(s == nil || s.Name != launched.StateClaim(source(o)) || o.Claim != nil && o.Claim.DeletionTimestamp != nil)
 }
 
 func withoutCondition(s *vmi.VirtualMachineInstanceMigrationStatus, t vmi.ConditionType) {

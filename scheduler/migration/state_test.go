@@ -53,6 +53,18 @@ func TestATargetHasAClaimOfItsOwnForTheState(t *testing.T) {
 	require.Equal(t, claim.Name, launched.StateClaim(target))
 	require.NotContains(t, target.Spec.Containers[0].Args, "--require-state", "its state comes")
 
+	// The claim is there already if the pod was not accepted at first.
+	again := o
+	again.Claim = claim.DeepCopy()
+	require.Equal(t, "create, Scheduling, SuccessfulCreate", brief(migration.Decide(again)))
+	again.Claim.DeletionTimestamp = new(ago(0))
+	p = migration.Decide(again)
+	require.Empty(t, p.Actions)
+	require.Equal(t, 2*time.Second, p.Recheck)
+	again.Claim = claim.DeepCopy()
+	again.Claim.Annotations = nil
+	require.Contains(t, brief(migration.Decide(again)), "Failed")
+
 	// The claim that the guest has is not the one that a start would use: it becomes that first.
 	o.Config.Facts.State = claim
 	p = migration.Decide(o)
