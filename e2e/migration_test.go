@@ -176,8 +176,8 @@ func (s space) moved(m *vmi.VirtualMachineInstanceMigration, from string) *vmi.V
 	require.NotNil(s.t, now.StartTimestamp)
 	require.NotNil(s.t, now.EndTimestamp)
 	require.NotNil(s.t, now.TargetNodeDomainReadyTimestamp)
-	// The source reports both in one write. On a busy node that of the target may precede it.
-	require.Equal(s.t, now.Mode != "", now.TargetNodeAddress != "", "%+v", now)
+	require.NotEmpty(s.t, now.Mode)
+	require.NotEmpty(s.t, now.TargetNodeAddress, "also if the target has written before the source, as on a busy node")
 	require.Equal(s.t, from, now.SourceNode)
 	require.Equal(s.t, v.Status.NodeName, now.TargetNode)
 	require.NotEqual(s.t, from, now.TargetNode)

@@ -75,6 +75,7 @@ func arrive(o Observed) Plan {
 	if m.StartTimestamp == nil {
 		m.StartTimestamp = now.DeepCopy()
 	}
+	sent(m, session.Move, session.Move.Mode) // what the source has written comes first
 	if c := s.Condition(vmi.ConditionPaused); c != nil && c.Reason == ReasonMigrationOutcomeUnknown {
 		s.RemoveCondition(vmi.ConditionPaused)
 	}
@@ -112,19 +113,25 @@ func (p *Plan) moving(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav
 // modes are the modes of a migration in the order in which one can have them.
 var modes = []vmi.MigrationMode{"", vmi.MigrationPreCopy, vmi.MigrationPaused, vmi.MigrationPostCopy}
 
-// sends is the status of a migration whose guest is sent. A mode that was before is none.
-func (p *Plan) sends(o Observed, m *vmi.MigrationState, now metav1.Time) {
-	if mode := cmp.Or(o.Session.State.Migration.Mode, vmi.MigrationPreCopy); slices.Index(modes, mode) > slices.Index(modes, m.Mode) {
+// sent adds how the guest was sent, and where to, to what is known of that. A mode that was
+// before is none.
+func sent(m *vmi.MigrationState, move Move, mode vmi.MigrationMode) {
+	if mode = cmp.Or(mode, vmi.MigrationPreCopy); slices.Index(modes, mode) > slices.Index(modes, m.Mode) {
 		m.Mode = mode
 	}
+	if to, err := netip.ParseAddrPort(move.Peer); err == nil && move.UID == m.MigrationUID && m.TargetNodeAddress == "" {
+		m.TargetNodeAddress = to.Addr().String()
+		m.TargetDirectMigrationNodePorts = map[string]int{strconv.Itoa(int(to.Port())): 0}
+	}
+}
+
+// sends is the status of a migration whose guest is sent.
+func (p *Plan) sends(o Observed, m *vmi.MigrationState, now metav1.Time) {
+	sent(m, o.Session.Move, o.Session.State.Migration.Mode)
 	if m.StartTimestamp != nil {
 		return
 	}
 	m.StartTimestamp = now.DeepCopy()
-	if to, err := netip.ParseAddrPort(o.Session.Move.Peer); err == nil && o.Session.Move.UID == m.MigrationUID {
-		m.TargetNodeAddress = to.Addr().String()
-		m.TargetDirectMigrationNodePorts = map[string]int{strconv.Itoa(int(to.Port())): 0}
-	}
 	p.Events = append(p.Events, normal(EventMigrating, "The VirtualMachineInstance migrates to node "+m.TargetNode))
 }
 

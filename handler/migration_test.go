@@ -155,7 +155,7 @@ func TestTheTargetReportsTheSwitchInOneWrite(t *testing.T) {
 	stamp := new(metav1.NewTime(now))
 	require.Equal(t, &vmi.MigrationState{
 		MigrationUID: "m1", SourceNode: "n2", TargetNode: node, StartTimestamp: v.Status.MigrationState.StartTimestamp, EndTimestamp: stamp,
-		Completed: true, TargetNodeDomainDetected: true, TargetNodeDomainReadyTimestamp: stamp,
+		Completed: true, TargetNodeDomainDetected: true, TargetNodeDomainReadyTimestamp: stamp, Mode: vmi.MigrationPreCopy,
 	}, p.Status.MigrationState)
 	require.Equal(t, node, p.Status.NodeName)
 	require.Empty(t, p.Status.EvacuationNodeName)
@@ -167,6 +167,49 @@ func TestTheTargetReportsTheSwitchInOneWrite(t *testing.T) {
 	next := Decide(observed(v, s))
 	require.Equal(t, &v.Status, next.Status, "the next decision has nothing to add")
 	require.Equal(t, vmi.RoleActive, next.Actions[0].(Put).Role, "the VMI runs in the pod")
+}
+
+func TestTheTargetReportsWhatTheSourceCouldNot(t *testing.T) {
+	t.Parallel()
+	type state = vmi.MigrationState
+	for name, tt := range map[string]struct {
+		before state
+		told   Move
+		want   state // Mode and where to
+	}{
+		"all": {state{}, Move{UID: "m1", Peer: "10.0.0.2:8186", Mode: vmi.MigrationPostCopy},
+			state{Mode: vmi.MigrationPostCopy, TargetNodeAddress: "10.0.0.2", TargetDirectMigrationNodePorts: map[string]int{"8186": 0}}},
+		"a later mode": {state{Mode: vmi.MigrationPreCopy, TargetNodeAddress: "10.0.0.1"}, Move{UID: "m1", Peer: "10.0.0.2:8186", Mode: vmi.MigrationPaused},
+			state{Mode: vmi.MigrationPaused, TargetNodeAddress: "10.0.0.1"}},
+		"no mode that was before":      {state{Mode: vmi.MigrationPaused}, Move{UID: "m1", Mode: vmi.MigrationPreCopy}, state{Mode: vmi.MigrationPaused}},
+		"nothing of another migration": {state{}, Move{UID: "m0", Peer: "10.0.0.2:8186"}, state{Mode: vmi.MigrationPreCopy}},
+		"nothing that is no address":   {state{}, Move{UID: "m1", Peer: "here", Mode: "Beamed"}, state{}},
+		"what is known without a word": {state{}, Move{}, state{Mode: vmi.MigrationPreCopy}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := instance(vmi.PhaseRunning, moving)
+			m := v.Status.MigrationState
+			m.Mode, m.TargetNodeAddress = tt.before.Mode, tt.before.TargetNodeAddress
+			s := session(v, at(protocol.MigrationArrived))
+			s.Move = tt.told
+			is := Decide(observed(v, s)).Status.MigrationState
+			require.Equal(t, tt.want, state{Mode: is.Mode, TargetNodeAddress: is.TargetNodeAddress, TargetDirectMigrationNodePorts: is.TargetDirectMigrationNodePorts})
+		})
+	}
+}
+
+func TestTheSourceThatWasRestartedReportsWhereToWhenItIsTold(t *testing.T) {
+	t.Parallel()
+	v := instance(vmi.PhaseRunning, leaving, settledBefore)
+	s := session(v, at(protocol.MigrationSends))
+	s.State.Machine = "pc-q35-7.2"
+	v.Status = *Decide(observed(v, s)).Status
+	require.Empty(t, v.Status.MigrationState.TargetNodeAddress)
+	s.Move = Move{UID: "m1", Peer: "10.0.0.2:8186"}
+	p := Decide(observed(v, s))
+	require.Equal(t, "10.0.0.2", p.Status.MigrationState.TargetNodeAddress)
+	require.Empty(t, p.Events)
 }
 
 func TestTheSwitchIsTrueWhateverWasWrittenBefore(t *testing.T) {

@@ -63,7 +63,7 @@ type Session struct {
 	// HeldSince is since when the guest does not start because of [Observed].Beside, and Held
 	// when that was last so. Zero: it is not so, and never was.
 	HeldSince, Held time.Time
-	// Move is what is known of a migration from this pod.
+	// Move is what is known of a migration from this pod, or to it.
 	Move Move
 	// Sent is since when the launcher reports that everything of the guest is at the target of
 	// a migration. Zero: it does not.
@@ -77,12 +77,15 @@ type Session struct {
 }
 
 // Move is what the handler of the source knows of a migration, besides what the launcher
-// reports.
+// reports, or what that of the target was told by it.
 type Move struct {
 	// UID is that of the migration. Empty: none was started.
 	UID types.UID
 	// Peer is the address and the port of the handler of the target.
 	Peer string
+	// Mode is how the memory was sent. Only the handler of the target has it from elsewhere than
+	// from its launcher.
+	Mode vmi.MigrationMode
 	// Finding is why the handler gave the migration up. Nil: it did not.
 	Finding *vmi.Finding
 	// Ended says that the handler does nothing more for it.

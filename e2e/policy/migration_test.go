@@ -46,6 +46,9 @@ func TestEachHandlerWritesItsPartOfAMigration(t *testing.T) {
 	failed := func(m *state) {
 		m.Failed, m.Completed, m.EndTimestamp, m.FailureReason, m.AbortStatus = true, true, &now, "it was aborted", vmi.MigrationAbortSucceeded
 	}
+	begins := func(m *state) {
+		m.StartTimestamp, m.Mode, m.TargetNodeAddress, m.TargetDirectMigrationNodePorts = &now, vmi.MigrationPreCopy, "192.0.2.2", map[string]int{"8186": 0}
+	}
 	of := func(f func(*state)) func(*status) { return func(s *status) { f(s.MigrationState) } }
 	const (
 		elsewhere = "may not change a VMI of another node"
@@ -59,27 +62,29 @@ func TestEachHandlerWritesItsPartOfAMigration(t *testing.T) {
 		// denied is empty if the write is permitted.
 		denied string
 	}{
-		"the source's begins": {node: "n1", change: of(func(m *state) {
-			m.StartTimestamp, m.Mode, m.TargetNodeAddress, m.TargetDirectMigrationNodePorts = &now, vmi.MigrationPreCopy, "192.0.2.2", map[string]int{"8186": 0}
-		})},
-		"the source's pauses the guest":                   {node: "n1", change: of(func(m *state) { m.Mode = vmi.MigrationPaused })},
-		"the source's has failed":                         {node: "n1", change: of(failed)},
-		"the source's goes on with its VMI":               {node: "n1", change: func(s *status) { s.FSFreezeStatus = "frozen" }},
-		"the source's cannot succeed":                     {node: "n1", change: of(func(m *state) { m.Completed, m.EndTimestamp = true, &now }), denied: "may end its migration only as one that has failed"},
-		"the source's cannot fail without an end":         {node: "n1", change: of(func(m *state) { m.Failed = true }), denied: "may end its migration only as one that has failed"},
-		"the source's cannot give the VMI away":           {node: "n1", change: arrived, denied: elsewhere},
-		"the source's cannot turn it elsewhere":           {node: "n1", change: of(func(m *state) { m.TargetNode = "n3" }), denied: itsPart},
-		"the source's cannot end another migration":       {node: "n1", change: of(func(m *state) { m.MigrationUID = "m2"; failed(m) }), denied: itsPart},
-		"the source's cannot ask for an abort":            {node: "n1", change: of(func(m *state) { m.AbortRequested = true }), denied: itsPart},
-		"the source's cannot choose how it moves":         {node: "n1", change: of(func(m *state) { m.MigrationConfiguration = &vmi.MigrationConfiguration{} }), denied: itsPart},
-		"the source's cannot forget it":                   {node: "n1", change: func(s *status) { s.MigrationState = nil }, denied: itsPart},
-		"the source's cannot change one that has ended":   {node: "n1", before: of(failed), change: of(func(m *state) { m.FailureReason = "another" }), denied: itsPart},
-		"nor one that has no target yet":                  {node: "n1", before: of(func(m *state) { m.TargetNode = "" }), change: of(failed), denied: itsPart},
-		"nor make one":                                    {node: "n1", before: func(s *status) { s.MigrationState = nil }, change: func(s *status) { s.MigrationState = moving().Status.MigrationState }, denied: itsPart},
-		"a handler of a node that is not the source":      {node: "n1", before: of(func(m *state) { m.SourceNode = "n3" }), change: of(failed), denied: itsPart},
-		"the target's reports":                            {node: "n2", change: of(func(m *state) { m.TargetNodeDomainDetected, m.TargetCPUSet = true, []int{1} })},
-		"the target's takes the VMI":                      {node: "n2", change: arrived},
-		"also if the source's has written no start":       {node: "n2", change: func(s *status) { arrived(s); s.MigrationState.StartTimestamp = &now }},
+		"the source's begins":                           {node: "n1", change: of(begins)},
+		"the source's pauses the guest":                 {node: "n1", change: of(func(m *state) { m.Mode = vmi.MigrationPaused })},
+		"the source's has failed":                       {node: "n1", change: of(failed)},
+		"the source's goes on with its VMI":             {node: "n1", change: func(s *status) { s.FSFreezeStatus = "frozen" }},
+		"the source's cannot succeed":                   {node: "n1", change: of(func(m *state) { m.Completed, m.EndTimestamp = true, &now }), denied: "may end its migration only as one that has failed"},
+		"the source's cannot fail without an end":       {node: "n1", change: of(func(m *state) { m.Failed = true }), denied: "may end its migration only as one that has failed"},
+		"the source's cannot give the VMI away":         {node: "n1", change: arrived, denied: elsewhere},
+		"the source's cannot turn it elsewhere":         {node: "n1", change: of(func(m *state) { m.TargetNode = "n3" }), denied: itsPart},
+		"the source's cannot end another migration":     {node: "n1", change: of(func(m *state) { m.MigrationUID = "m2"; failed(m) }), denied: itsPart},
+		"the source's cannot ask for an abort":          {node: "n1", change: of(func(m *state) { m.AbortRequested = true }), denied: itsPart},
+		"the source's cannot choose how it moves":       {node: "n1", change: of(func(m *state) { m.MigrationConfiguration = &vmi.MigrationConfiguration{} }), denied: itsPart},
+		"the source's cannot forget it":                 {node: "n1", change: func(s *status) { s.MigrationState = nil }, denied: itsPart},
+		"the source's cannot change one that has ended": {node: "n1", before: of(failed), change: of(func(m *state) { m.FailureReason = "another" }), denied: itsPart},
+		"nor one that has no target yet":                {node: "n1", before: of(func(m *state) { m.TargetNode = "" }), change: of(failed), denied: itsPart},
+		"nor make one":                                  {node: "n1", before: func(s *status) { s.MigrationState = nil }, change: func(s *status) { s.MigrationState = moving().Status.MigrationState }, denied: itsPart},
+		"a handler of a node that is not the source":    {node: "n1", before: of(func(m *state) { m.SourceNode = "n3" }), change: of(failed), denied: itsPart},
+		"the target's reports":                          {node: "n2", change: of(func(m *state) { m.TargetNodeDomainDetected, m.TargetCPUSet = true, []int{1} })},
+		"the target's takes the VMI":                    {node: "n2", change: arrived},
+		"also if the source's has written no start": {node: "n2", change: func(s *status) {
+			arrived(s)
+			begins(s.MigrationState)
+		}},
+		"the target's cannot say before how it is sent":   {node: "n2", change: of(func(m *state) { m.Mode = vmi.MigrationPreCopy }), denied: itsPart},
 		"the target's cannot take it in two writes":       {node: "n2", change: func(s *status) { s.NodeName = "n2" }, denied: onlyState},
 		"nor without the end":                             {node: "n2", change: func(s *status) { arrived(s); s.MigrationState.EndTimestamp = nil }, denied: onlyState},
 		"nor of a migration that it says has failed":      {node: "n2", change: func(s *status) { arrived(s); s.MigrationState.Failed = true }, denied: onlyState},

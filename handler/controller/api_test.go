@@ -28,6 +28,8 @@ type api struct {
 	written  int // those that changed the VMI
 	// conflicts is how many writes meet a VMI that was written in between.
 	conflicts int
+	// held says which writes meet one, by what the VMI would be after them. Nil: none does.
+	held func(*vmi.VirtualMachineInstance) bool
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -157,11 +159,14 @@ func (a *api) patch(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		a.t.Errorf("patch: %v", err)
 	}
+	var after vmi.VirtualMachineInstance
+	_ = json.Unmarshal(patched, &after)
+	if a.held != nil && a.held(&after) {
+		fail(w, http.StatusConflict, metav1.StatusReasonConflict)
+		return
+	}
 	a.written++
-	a.change("MODIFIED", func(v *vmi.VirtualMachineInstance) {
-		*v = vmi.VirtualMachineInstance{}
-		_ = json.Unmarshal(patched, v)
-	})
+	a.change("MODIFIED", func(v *vmi.VirtualMachineInstance) { *v = after })
 	_ = json.NewEncoder(w).Encode(a.instance)
 }
 

@@ -42,6 +42,7 @@ type migrations struct {
 type acceptance struct {
 	to          protocol.Target
 	certificate string
+	told        handler.Move // what it has said of the migration at its end
 }
 
 // AdmitPeer returns whether the handler whose certificate has this hash was accepted for the
@@ -145,7 +146,7 @@ func (c *Controller) accept(ctx context.Context, of protocol.Target, options jso
 	for {
 		s, why, err := c.awaits(of, m.UID)
 		if err == nil && why == "" {
-			return s, c.remember(m.UID, acceptance{of, m.Certificate})
+			return s, c.remember(m.UID, acceptance{to: of, certificate: m.Certificate})
 		}
 		if err == nil && !sleep(ctx, acceptPeriod) {
 			err = transport.Refusal(protocol.ReasonUnavailable, "%s", why)
@@ -211,8 +212,9 @@ func (c *Controller) remember(uid types.UID, a acceptance) error {
 	for uid := range all {
 		delete(m.accepted, uid)
 	}
-	switch _, again := m.accepted[uid]; {
+	switch before, again := m.accepted[uid]; {
 	case again:
+		a.told = before.told
 	case m.settling:
 		return errSettling
 	case len(m.accepted) >= mostAccepted:
@@ -245,8 +247,11 @@ func (c *Controller) forward(ctx context.Context, of protocol.Target, call proto
 	}
 	var end protocol.MigrationEnd
 	moved := func(bool) {}
-	if call == protocol.CallMigrationFinish && json.Unmarshal(options, &end) == nil && end.Moved && c.binder != nil {
-		moved = c.announce(context.WithoutCancel(ctx), s, v)
+	if call == protocol.CallMigrationFinish && json.Unmarshal(options, &end) == nil && end.Moved {
+		c.migrations.tell(end)
+		if c.binder != nil {
+			moved = c.announce(context.WithoutCancel(ctx), s, v)
+		}
 	}
 	var answer protocol.MigrationStep
 	err := s.client.Call(ctx, call, options, &answer)
@@ -398,10 +403,28 @@ func (m *migrations) of(pod types.UID) *runner {
 	return m.runners[pod]
 }
 
-// move is what is known of the migration from the pod.
+// tell notes what the handler of the source says of a migration that was accepted, before its
+// guest runs here.
+func (m *migrations) tell(end protocol.MigrationEnd) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a, ok := m.accepted[end.UID]; ok {
+		a.told = handler.Move{UID: end.UID, Peer: end.Address, Mode: end.Mode}
+		m.accepted[end.UID] = a
+	}
+}
+
+// move is what is known of the migration from the pod, or, before there is one, of that to it.
 func (m *migrations) move(pod types.UID) handler.Move {
 	if r := m.of(pod); r != nil {
 		return r.move()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.accepted {
+		if a.to.Pod == pod && a.told.UID != "" {
+			return a.told
+		}
 	}
 	return handler.Move{}
 }

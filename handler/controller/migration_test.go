@@ -41,6 +41,40 @@ func TestAGuestMovesAndEveryByteArrives(t *testing.T) {
 	require.NoError(t, m.accept(), "to repeat it changes nothing")
 }
 
+func TestTheStatusSaysHowAGuestWasSentAlsoIfTheTargetWritesFirst(t *testing.T) {
+	t.Parallel()
+	m := newMoves(t, 1<<20, 1)
+	tried := make(chan struct{}, 1)
+	m.api.mu.Lock()
+	m.api.held = func(v *vmi.VirtualMachineInstance) bool { // the source's
+		held := v.Status.MigrationState.StartTimestamp != nil && v.Status.NodeName == nodeName
+		if held {
+			select {
+			case tried <- struct{}{}:
+			default:
+			}
+		}
+		return held
+	}
+	m.api.mu.Unlock()
+	m.before = func(ctx context.Context, c protocol.Call) error {
+		if c == protocol.CallMigrationFinish {
+			select {
+			case <-tried:
+			case <-ctx.Done():
+			}
+		}
+		return nil
+	}
+	require.NoError(t, m.accept())
+	require.NoError(t, m.start())
+	m.requireMoved()
+	s := m.instance().Status.MigrationState
+	require.Equal(t, vmi.MigrationPreCopy, s.Mode)
+	require.Equal(t, "127.0.0.1", s.TargetNodeAddress)
+	require.Len(t, s.TargetDirectMigrationNodePorts, 1)
+}
+
 // gone is a handler that is stopped in the middle of a call: its answer is lost.
 type gone struct {
 	once sync.Once

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,6 +67,7 @@ type runner struct {
 	begun     protocol.MigrationBegun
 	prepared  protocol.MigrationStep
 	performed protocol.MigrationStep
+	mode      vmi.MigrationMode // how the memory is sent; empty: that is not known
 	finished  protocol.MigrationStep
 	dismissed int
 	asked     time.Time // when the API server was asked last
@@ -183,6 +185,9 @@ func (r *runner) observe(ctx context.Context) {
 	case err == nil:
 		state = state.Sanitized()
 		r.known.State = &state
+		if m := state.Migration; m != nil && m.UID == r.uid {
+			r.mode = cmp.Or(m.Mode, r.mode)
+		}
 		if !r.looked { // what was before it, another handler has done
 			r.looked, r.known.Asked = true, state.Migration != nil && state.Migration.UID == r.uid
 		}
@@ -358,7 +363,8 @@ func (r *runner) pump(ctx, opening context.Context, s protocol.Stream) {
 // only the handler of the target writes there that the VMI is on another node.
 func (r *runner) finish(ctx context.Context) error {
 	err := r.bound(ctx, finishTimeout, func(ctx context.Context) error {
-		end := protocol.MigrationEnd{MigrationStep: protocol.MigrationStep{UID: r.uid, Cookie: r.performed.Cookie}, Moved: true}
+		start, _ := r.now()
+		end := protocol.MigrationEnd{MigrationStep: protocol.MigrationStep{UID: r.uid, Cookie: r.performed.Cookie}, Moved: true, Mode: r.mode, Address: start.Address}
 		return r.ask(ctx, protocol.CallMigrationFinish, end, &r.finished)
 	})
 	if err == nil {

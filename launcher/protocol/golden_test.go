@@ -73,7 +73,7 @@ func TestWhatIsSentHasItsForm(t *testing.T) {
 		"migration-prepare": MigrationPrepare{MigrationBegin{UID: migrationUID}, MigrationBegun{XML: "<domain/>", Cookie: []byte("cookie"), Disks: []MigrationDisk{
 			{Name: "root", Target: "vda", SizeBytes: 1 << 20, Copied: true, Backing: &MigrationBacking{SizeBytes: 1 << 19, Hash: "sha256:02"}}, {Name: "data", Target: "vdb"},
 		}}},
-		"migration-finish": MigrationEnd{MigrationStep{UID: migrationUID, Cookie: []byte("cookie")}, true},
+		"migration-finish": MigrationEnd{MigrationStep{UID: migrationUID, Cookie: []byte("cookie")}, true, vmi.MigrationPreCopy, "10.244.1.2:8186"},
 		"refusal-stale":    vmi.Finding{Reason: ReasonStale, Message: "generation 3 is older than generation 4, which is in force"},
 		"refusal-instance": vmi.Finding{Reason: ReasonOtherInstance, Message: "this launcher runs another VMI"},
 	} {

@@ -219,6 +219,12 @@ type MigrationEnd struct {
 	MigrationStep
 	// Moved says that it succeeded.
 	Moved bool `json:"moved,omitempty"`
+	// Mode is how the memory was sent, and Address the address and the port at which the
+	// handler of the source has reached that of the target. The options of a
+	// [CallMigrationFinish] have them: the handler of the target reports them if the other one
+	// could not. Empty: the sender is of another release, or does not know it.
+	Mode    vmi.MigrationMode `json:"mode,omitempty"`
+	Address string            `json:"address,omitempty"`
 }
 
 // Migration is what a launcher knows of the last migration that it took part in.
