@@ -446,6 +446,56 @@ func requireReason(t *testing.T, err error, want string) {
 	require.Equal(t, want, r.Reason, r.Message)
 }
 
+func TestHandlersOfTwoReleasesMoveAGuest(t *testing.T) {
+	t.Parallel()
+	field := func(options json.RawMessage, change func(map[string]any)) (json.RawMessage, error) {
+		var all map[string]any
+		if err := json.Unmarshal(options, &all); err != nil {
+			return nil, err
+		}
+		change(all)
+		return json.Marshal(all)
+	}
+	for name, wire := range map[string]func(protocol.Call, json.RawMessage) (json.RawMessage, error){
+		"the source is older, and does not say how the guest was sent": func(call protocol.Call, options json.RawMessage) (json.RawMessage, error) {
+			return field(options, func(all map[string]any) {
+				assert.True(t, call != protocol.CallMigrationFinish || all["address"] != nil)
+				delete(all, "mode")
+				delete(all, "address")
+			})
+		},
+		"the source is newer, and says more": func(_ protocol.Call, options json.RawMessage) (json.RawMessage, error) {
+			return field(options, func(all map[string]any) { all["later"] = map[string]any{"a": 1} })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMovesOver(t, 1<<20, 1, wire)
+			require.NoError(t, m.accept())
+			require.NoError(t, m.start())
+			m.requireMoved()
+			require.Equal(t, vmi.MigrationPreCopy, m.instance().Status.MigrationState.Mode)
+		})
+	}
+}
+
+func TestAHandlerWithoutAStepOfMigrationsLeavesTheGuestWhereItIs(t *testing.T) {
+	t.Parallel()
+	m := newMovesOver(t, 1<<20, 1, func(call protocol.Call, options json.RawMessage) (json.RawMessage, error) {
+		if call == protocol.CallMigrationPrepare {
+			return nil, transport.Refusal(protocol.ReasonUnknown, "it is of another release")
+		}
+		return options, nil
+	})
+	require.NoError(t, m.accept())
+	require.NoError(t, m.start())
+	m.eventually("the migration has failed", func() bool { return m.instance().Status.MigrationState.Failed })
+	require.Contains(t, m.instance().Status.MigrationState.FailureReason, "it is of another release")
+	here, there := m.runs()
+	require.True(t, here)
+	require.False(t, there)
+}
+
 func TestALauncherOfAnotherReleaseIsTooOldToMove(t *testing.T) {
 	t.Parallel()
 	w, source, other, _, server := movingFrom(t, func(s *control.Server, d protocol.Desired) error {

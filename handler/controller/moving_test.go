@@ -44,7 +44,7 @@ func (w *world) node(name string) *node {
 	c, stopController := w.handleOn(name)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(w.t, err)
-	s := stream.NewServer(stream.ServerConfig{Guests: c, Peer: c.AdmitPeer, Certificate: cert, Admit: func(context.Context, string, string) error { return stream.ErrDenied }})
+	s := stream.NewServer(stream.ServerConfig{Guests: translated{c, w.wire}, Peer: c.AdmitPeer, Certificate: cert, Admit: func(context.Context, string, string) error { return stream.ErrDenied }})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()
@@ -56,6 +56,22 @@ func (w *world) node(name string) *node {
 	})
 	w.t.Cleanup(n.stop)
 	return n
+}
+
+// translated is a handler whose callers are of another release: what they say is translated.
+type translated struct {
+	*Controller
+	wire func(protocol.Call, json.RawMessage) (json.RawMessage, error)
+}
+
+func (t translated) Call(ctx context.Context, to protocol.Target, call protocol.Call, options json.RawMessage) (json.RawMessage, error) {
+	if t.wire != nil {
+		var err error
+		if options, err = t.wire(call, options); err != nil {
+			return nil, err
+		}
+	}
+	return t.Controller.Call(ctx, to, call, options)
 }
 
 // guest is one that moves between two launchers, which play what libvirt and QEMU do.
@@ -93,11 +109,18 @@ type moves struct {
 
 func newMoves(t *testing.T, size int64, connections int) *moves {
 	t.Helper()
+	return newMovesOver(t, size, connections, nil)
+}
+
+// newMovesOver is newMoves with handlers whose callers are of another release.
+func newMovesOver(t *testing.T, size int64, connections int, wire func(protocol.Call, json.RawMessage) (json.RawMessage, error)) *moves {
+	t.Helper()
 	g := &guest{t: t, size: size, connections: connections, conns: make(chan net.Conn), runsHere: true}
 	nothing := func(context.Context, protocol.Call) error { return nil }
 	g.before, g.after = nothing, nothing
 	m := &moves{world: newWorld(t, vmitest.WithName("testvmi")), guest: g}
 	w := m.world
+	w.wire = wire
 	w.questions = map[protocol.Call]func(context.Context, []byte) (any, error){
 		protocol.CallMigrationBegin: g.call(protocol.CallMigrationBegin, g.begin), protocol.CallMigrationPerform: g.call(protocol.CallMigrationPerform, g.perform),
 		protocol.CallMigrationConfirm: g.call(protocol.CallMigrationConfirm, g.confirm), protocol.CallMigrationAbort: g.call(protocol.CallMigrationAbort, g.abort),

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -63,6 +64,8 @@ type world struct {
 	questions map[protocol.Call]func(context.Context, []byte) (any, error)
 	streams   map[protocol.Stream]func(context.Context) (net.Conn, error)
 	stats     func(context.Context) (protocol.Stats, error)
+	// wire translates what handlers say to each other. Nil: nothing is.
+	wire func(protocol.Call, json.RawMessage) (json.RawMessage, error)
 
 	mu      sync.Mutex
 	desired []protocol.Desired
