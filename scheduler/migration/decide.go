@@ -38,12 +38,14 @@ const (
 //	migration             VMI, target                 what is done
 //	ended                 any                         finalizer is removed; pods that are left are deleted;
 //	                                                  the migration is, if the VMI is gone or has five newer ones
-//	any                   VMI gone, or ended          Failed
+//	any                   VMI gone                    Failed
+//	handed over           completed, also of a VMI    Succeeded or Failed, with a copy of migrationState
+//	                      that has ended since
+//	any                   VMI ended                   Failed
 //	not handed over       deleted migration or VMI    target is deleted; Failed
 //	not handed over       another migration is first  Failed
 //	not handed over       VMI cannot move             Failed
 //	PreparingTarget+      handed over to another      Failed
-//	handed over           completed                   Succeeded or Failed, with a copy of migrationState
 //	handed over           deleted migration           the source's handler is asked to abort
 //	handed over           target over or gone         the same
 //	handed over           not sent after 60 s         the same
@@ -82,7 +84,7 @@ func decide(o Observed) scheduler.Plan {
 		return ended(o)
 	case missing(o):
 		return fail(o, "the VMI does not exist any more")
-	case o.VMI.Status.Phase.Final():
+	case o.VMI.Status.Phase.Final() && !(mine(o) && state(o).Completed):
 		return fail(o, fmt.Sprintf("the VMI has ended in phase %s", o.VMI.Status.Phase))
 	case mine(o):
 		return moving(o)

@@ -383,10 +383,11 @@ func TestDecide(t *testing.T) {
 		"the VMI has failed there": {observed(move("Running"), running(begun, func(v *vmi.VirtualMachineInstance) { v.Status.Phase, v.Status.NodeName = vmi.PhaseFailed, "node2" }), launcher(ends(0)), target(runs)), failed, 0},
 
 		// It has ended.
-		"it has succeeded":              {observed(move("Succeeded"), running(moved), launcher(ends(0)), target(runs)), "release", 0},
-		"it has failed":                 {observed(move("Failed"), running(stays), launcher(), target(runs)), "delete p2, release", 0},
-		"it has failed and is released": {observed(move("Failed", func(m *vmi.VirtualMachineInstanceMigration) { m.Finalizers = nil }), running(stays), launcher()), "", 0},
-		"the pod that it left runs on":  {observed(move("Succeeded", copied), running(moved), launcher(), target(runs)), "release", 29 * time.Second},
+		"it has succeeded": {observed(move("Succeeded"), running(moved), launcher(ends(0)), target(runs)), "release", 0},
+		"it has failed":    {observed(move("Failed"), running(stays), launcher(), target(runs)), "delete p2, release", 0},
+		"it has moved, and its guest has ended since": {observed(move("Running"), running(moved, func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.PhaseFailed }), launcher(ends(0)), target(ends(1))), "Succeeded, SuccessfulMigration, release", 0},
+		"it has failed and is released":               {observed(move("Failed", func(m *vmi.VirtualMachineInstanceMigration) { m.Finalizers = nil }), running(stays), launcher()), "", 0},
+		"the pod that it left runs on":                {observed(move("Succeeded", copied), running(moved), launcher(), target(runs)), "release", 29 * time.Second},
 		"the pod that it left runs on for 30 s": {observed(move("Succeeded", copied, func(m *vmi.VirtualMachineInstanceMigration) {
 			m.Status.PhaseTransitionTimestamps[0].PhaseTransitionTimestamp = ago(30 * time.Second)
 		}), running(moved), launcher(), target(runs)), "delete p1, release", 0},
