@@ -157,12 +157,12 @@ func (o *Object) examine(d document, k kinds.Kind, c kinds.Cluster, known instan
 	o.Faults = slices.Concat(o.Faults, d.nameFaults(), decoded, metadataFaults(v))
 	c.Defaults.UUID = defaults.UUID(types.UID(d.namespace + "/" + d.name))
 	c.Defaults.Serial = string(defaults.UUID("serial of " + types.UID(d.namespace+"/"+d.name)))
-	o.name(v, d.namespace, known, &c)
+	o.name(v, k, d.namespace, known, &c)
 	done := k.Complete(v, c)
 	all := k.Faults(done, c)
 	all = slices.DeleteFunc(all, func(e *field.Error) bool { return slices.Contains(o.Faults, listed(field.ErrorList{e})[0]) })
 	all = append(all, validate.Schema(k.Kind, stored(d, k, v, done), all)...)
-	v = expanded(done, c)
+	v = expanded(done, k, c)
 	for _, f := range listed(all) {
 		if !follows(f, decoded) {
 			o.Faults = append(o.Faults, f)

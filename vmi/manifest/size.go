@@ -3,9 +3,11 @@ package manifest
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -13,6 +15,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/instancetype"
 	"github.com/podvisor/podvisor/vmi/kinds"
 	"github.com/podvisor/podvisor/vmi/validate"
+	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
 // Sizes are the instance types and the preferences of a manifest, and the claims, whose labels
@@ -110,13 +113,20 @@ func (o *Object) infer(v *vmi.VirtualMachine, namespace string, known instancety
 	}
 }
 
-// name gives the cluster what the object names if it is a VM, and notes what is not known.
-func (o *Object) name(v vmi.Object, namespace string, known instancetype.Lookup, c *kinds.Cluster) {
-	m, ok := v.(*vmi.VirtualMachine)
-	if !ok {
+// name gives the cluster what the object names if it is a VM or makes VMs, and notes what is not
+// known. What a VM that the object makes names is judged here: k judges only what it has itself.
+func (o *Object) name(v vmi.Object, k kinds.Kind, namespace string, known instancetype.Lookup, c *kinds.Cluster) {
+	m, isVM := v.(*vmi.VirtualMachine)
+	at := field.NewPath("spec")
+	switch {
+	case isVM:
+		o.infer(m, namespace, known)
+	case k.VM != nil:
+		m, at = k.VM(v), at.Child("virtualMachineTemplate", "spec")
+	}
+	if m == nil {
 		return
 	}
-	o.infer(m, namespace, known)
 	found, err := known.Find(namespace, instancetype.References(m))
 	if err != nil {
 		return // it finds by no request
@@ -124,21 +134,36 @@ func (o *Object) name(v vmi.Object, namespace string, known instancetype.Lookup,
 	c.Instancetype, c.Preference = instancetype.SpecsOf(found)
 	for _, f := range found {
 		if f.Object == nil && f.Name != "" {
-			o.Notes = append(o.Notes, fmt.Sprintf("judged without what spec.%s names, which is in none of the files", f.Part))
+			o.Notes = append(o.Notes, fmt.Sprintf("judged without what %s names, which is in none of the files", at.Child(string(f.Part))))
 		}
+	}
+	if isVM {
+		return
+	}
+	_, conflicts := instancetype.Check(m, c.Instancetype, c.Preference, c.Defaults)
+	for _, f := range listed(conflicts) {
+		f.Field = at.String() + strings.TrimPrefix(f.Field, "spec")
+		o.Faults = append(o.Faults, f)
 	}
 }
 
-// expanded is the complete object, a VM with what it names. It is as it was if something of
-// that is not known, or contradicts its template.
-func expanded(done vmi.Object, c kinds.Cluster) vmi.Object {
+// expanded is the complete object, in which a VM has what it names. It is as it was if something
+// of that is not known, or contradicts its template.
+func expanded(done vmi.Object, k kinds.Kind, c kinds.Cluster) vmi.Object {
 	v, ok := done.(*vmi.VirtualMachine)
-	if !ok || (v.Spec.Instancetype != nil) != (c.Instancetype != nil) || (v.Spec.Preference != nil) != (c.Preference != nil) {
+	if !ok && k.VM != nil {
+		v = k.VM(done)
+	}
+	if v == nil || (v.Spec.Instancetype != nil) != (c.Instancetype != nil) || (v.Spec.Preference != nil) != (c.Preference != nil) {
 		return done
 	}
 	out, conflicts := instancetype.Expand(v, c.Instancetype, c.Preference, c.Defaults)
 	if len(conflicts) > 0 {
 		return done
+	}
+	if p, ok := done.(*vmpool.VirtualMachinePool); ok {
+		p.Spec.VirtualMachineTemplate.Spec = out.Spec
+		return p
 	}
 	return out
 }

@@ -112,3 +112,44 @@ func TestAVMIsCheckedWithWhatItNames(t *testing.T) {
 		"judged without what spec.preference names, which is in none of the files",
 	}, o.Notes)
 }
+
+func TestAPoolIsCheckedWithWhatItsVMsName(t *testing.T) {
+	t.Parallel()
+	last := func(data string) manifest.Object {
+		t.Helper()
+		all, err := manifest.Check([]byte(data), kinds.Cluster{})
+		require.NoError(t, err)
+		return all[len(all)-1]
+	}
+	pool := func(domain string) string {
+		return `
+apiVersion: pool.kubevirt.io/v1beta1
+kind: VirtualMachinePool
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  virtualMachineTemplate:
+    metadata: {labels: {app: web}}
+    spec:
+      runStrategy: Always
+      instancetype: {kind: VirtualMachineInstancetype, name: small}
+      preference: {name: linux}
+      template: {metadata: {labels: {app: web}}, spec: {domain: ` + domain + `, volumes: [{name: root, containerDisk: {image: example/disk:1}}]}}
+`
+	}
+	o := last(sizes + "---" + pool("{devices: {}}"))
+	require.Empty(t, o.Faults)
+	require.Empty(t, o.Notes)
+	require.Equal(t, "1Gi", o.Instance(kinds.Cluster{}).Spec.Domain.Memory.Guest.String())
+
+	o = last(sizes + "---" + pool("{devices: {}, memory: {guest: 1Gi}}"))
+	require.Len(t, o.Faults, 1)
+	require.Equal(t, "spec.virtualMachineTemplate.spec.template.spec.domain.memory.guest", o.Faults[0].Field)
+
+	o = last(pool("{devices: {}}"))
+	require.Empty(t, o.Faults)
+	require.Equal(t, []string{
+		"judged without what spec.virtualMachineTemplate.spec.instancetype names, which is in none of the files",
+		"judged without what spec.virtualMachineTemplate.spec.preference names, which is in none of the files",
+	}, o.Notes)
+}
