@@ -111,7 +111,11 @@ func (c *Controller) sizesOf(ctx context.Context, v *vmi.VirtualMachine, o *vm.O
 	}
 	now := *o
 	now.VM = v
-	o.Found, err = c.lookup(ctx).Find(v.Namespace, now.Sought())
+	if o.Found, err = c.lookup(ctx).Find(v.Namespace, now.Sought()); err != nil {
+		return err
+	}
+	now.Found = o.Found
+	o.Renamed, err = c.lookup(ctx).Find(v.Namespace, now.SoughtRenamed())
 	return err
 }
 

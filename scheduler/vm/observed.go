@@ -28,6 +28,8 @@ type Observed struct {
 	Sizes []*appsv1.ControllerRevision
 	// Found is what the references lead to that Sought returns.
 	Found []instancetype.Found
+	// Renamed is what the references lead to that SoughtRenamed returns.
+	Renamed []instancetype.Found
 	// Claims are the claims that the volumes of the template name, by their names. A
 	// nil value: the claim does not exist. They are needed while a VMI is started
 	// only.
@@ -84,8 +86,8 @@ func (o Observed) state() state {
 	return alive
 }
 
-// hasRun says that the guest of the VMI ran at some time.
-func hasRun(v *vmi.VirtualMachineInstance) bool {
+// HasRun says that the guest of the VMI ran at some time.
+func HasRun(v *vmi.VirtualMachineInstance) bool {
 	for _, t := range v.Status.PhaseTransitionTimestamps {
 		if t.Phase == vmi.PhaseRunning {
 			return true

@@ -125,7 +125,7 @@ func sameTemplate(o Observed, v *vmi.VirtualMachineInstance) bool {
 }
 
 // renamed are the fields of the VM that name another instance type or preference, or another
-// revision of it, than those that the VMI was started with.
+// revision of it, than those that the VMI was started with, unless it is equal.
 func renamed(o Observed, v *vmi.VirtualMachineInstance) []string {
 	was, ok := o.startedWith(v)
 	if !ok {
@@ -133,10 +133,10 @@ func renamed(o Observed, v *vmi.VirtualMachineInstance) []string {
 	}
 	is := size(o).spec
 	var out []string
-	if a, b := was.Instancetype, is.Instancetype; (a == nil) != (b == nil) || a != nil && a.RevisionName != b.RevisionName {
+	if a, b := was.Instancetype, is.Instancetype; (a == nil) != (b == nil) || a != nil && a.RevisionName != b.RevisionName && !o.equal(instancetype.Instancetype) {
 		out = append(out, "spec.instancetype")
 	}
-	if a, b := was.Preference, is.Preference; (a == nil) != (b == nil) || a != nil && a.RevisionName != b.RevisionName {
+	if a, b := was.Preference, is.Preference; (a == nil) != (b == nil) || a != nil && a.RevisionName != b.RevisionName && !o.equal(instancetype.Preference) {
 		out = append(out, "spec.preference")
 	}
 	return out

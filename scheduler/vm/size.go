@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -70,6 +71,41 @@ func (o Observed) Sought() []instancetype.Reference {
 		}
 	}
 	return out
+}
+
+// SoughtRenamed are, for each part of which the VM names another revision than its VMI was
+// started with, the reference to that one and that of the VM: the decision compares what they
+// lead to. It needs Found.
+func (o Observed) SoughtRenamed() []instancetype.Reference {
+	was, ok := startedFrom(o.Compared())
+	if !ok {
+		return nil
+	}
+	started := instancetype.References(&vmi.VirtualMachine{Spec: was})
+	var out []instancetype.Reference
+	for _, is := range instancetype.References(&vmi.VirtualMachine{Spec: size(o).spec}) {
+		for _, r := range started {
+			if r.Part == is.Part && r.RevisionName != "" && r.RevisionName != is.RevisionName {
+				out = append(out, r, is)
+			}
+		}
+	}
+	return out
+}
+
+// equal says that the VMI was started with the same content of the part as the VM names now.
+func (o Observed) equal(p instancetype.Part) bool {
+	of := func(all []instancetype.Found) []instancetype.Found {
+		return slices.DeleteFunc(slices.Clone(all), func(f instancetype.Found) bool { return f.Part != p || f.Object == nil })
+	}
+	// A revision that is made by the same plan is not there yet.
+	all := append(of(o.Renamed), of(o.Found)...)
+	if len(all) < 2 {
+		return false
+	}
+	t, q := instancetype.SpecsOf(all[:1])
+	t2, q2 := instancetype.SpecsOf(all[1:2])
+	return equality.Semantic.DeepEqual(t, t2) && equality.Semantic.DeepEqual(q, q2)
 }
 
 // sized is what becomes of a VM by what it names.

@@ -224,6 +224,31 @@ func TestAnotherInstanceTypeWaitsForTheNextStart(t *testing.T) {
 	require.Nil(t, w.vm.Status.Condition(vmi.ConditionRestartRequired))
 }
 
+func TestAnEqualInstanceTypeOfAnotherNameNeedsNoRestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, vmi.RunAlways)
+	w.offer("small", 1)
+	w.offer("tiny", 1)
+	w.offer("large", 4)
+	w.named("small")
+	w.settle()
+	w.run()
+	w.edit(func(s *vmi.VirtualMachineSpec) { s.Instancetype.Name = "tiny" })
+	w.writes = nil
+	w.settle()
+	require.Equal(t, []string{"create size", "status Running", "change vmi"}, w.writes)
+	require.Nil(t, w.vm.Status.Condition(vmi.ConditionRestartRequired))
+	require.Equal(t, "vm-tiny-v1beta1-tiny-uid-1", w.vm.Status.InstancetypeRef.ControllerRevisionRef.Name)
+	require.Equal(t, w.vm.Generation, w.vm.Status.ObservedGeneration)
+
+	w.edit(func(s *vmi.VirtualMachineSpec) { s.Instancetype.Name = "large" })
+	w.settle()
+	require.Contains(t, w.vm.Status.Condition(vmi.ConditionRestartRequired).Message, "spec.instancetype")
+	w.edit(func(s *vmi.VirtualMachineSpec) { s.Instancetype.Name = "tiny" })
+	w.settle()
+	require.Nil(t, w.vm.Status.Condition(vmi.ConditionRestartRequired), "it is as large as it was started")
+}
+
 func TestTheKindAndTheRevisionOfAReference(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, vmi.RunHalted)

@@ -52,6 +52,8 @@ func (w *world) observe() vm.Observed {
 	var err error
 	o.Found, err = w.lookup().Find("ns", o.Sought())
 	require.NoError(w.t, err)
+	o.Renamed, err = w.lookup().Find("ns", o.SoughtRenamed())
+	require.NoError(w.t, err)
 	return o
 }
 
