@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -40,10 +41,13 @@ func Usable(path, proc, sysfs string) (usable bool, why string) {
 	}
 }
 
-// drivers are the parts of KVM that run guests on the processors themselves.
+// drivers are the parts of KVM that run guests on the processors themselves, on x86.
 var drivers = []string{"kvm_intel", "kvm_amd"}
 
 func evidence(proc, sysfs string) (usable bool, why string) {
+	if runtime.GOARCH == "arm64" {
+		return armEvidence(sysfs)
+	}
 	f, err := os.Open(filepath.Join(proc, "cpuinfo"))
 	if err != nil {
 		return false, err.Error()
@@ -62,6 +66,15 @@ func evidence(proc, sysfs string) (usable bool, why string) {
 		}
 	}
 	return false, "the processors virtualize, but no driver uses them"
+}
+
+// armEvidence is what the kernel says on ARM: it has the device only if the processors
+// virtualize and their firmware lets the kernel use that.
+func armEvidence(sysfs string) (usable bool, why string) {
+	if _, err := os.Stat(filepath.Join(sysfs, "class", "misc", "kvm")); err != nil {
+		return false, "the kernel has no KVM: " + err.Error()
+	}
+	return true, "the kernel has KVM"
 }
 
 // Virtualizes says whether the processors can run guests by themselves, by what

@@ -109,3 +109,13 @@ func TestVirtualizes(t *testing.T) {
 		})
 	}
 }
+
+func TestARMSaysByItsDeviceThatItVirtualizes(t *testing.T) {
+	sysfs := t.TempDir()
+	usable, why := armEvidence(sysfs)
+	require.False(t, usable)
+	require.Contains(t, why, "the kernel has no KVM")
+	require.NoError(t, os.MkdirAll(filepath.Join(sysfs, "class/misc/kvm"), 0o755))
+	usable, _ = armEvidence(sysfs)
+	require.True(t, usable)
+}

@@ -1,4 +1,4 @@
-//go:build !(linux && amd64)
+//go:build !linux || !(amd64 || arm64)
 
 package kvm
 
@@ -6,6 +6,9 @@ import (
 	"errors"
 	"time"
 )
+
+// code is of the architectures that there is a guest for.
+var code []byte
 
 func probe(string, []byte, time.Duration) error {
 	return errors.New("there is no guest to try KVM with on this architecture")
