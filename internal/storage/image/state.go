@@ -1,6 +1,7 @@
 package image
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -41,12 +42,34 @@ func CopyOnce(from, to string) error {
 	return nil
 }
 
+// copyNonzero copies with holes in place of blocks of zeros: the flash of a firmware has
+// little but these, and QEMU reads nothing of holes.
+func copyNonzero(to *os.File, from io.Reader) error {
+	block, zeros := make([]byte, 64<<10), make([]byte, 64<<10)
+	at := int64(0)
+	for {
+		n, err := io.ReadFull(from, block)
+		if n > 0 && !bytes.Equal(block[:n], zeros[:n]) {
+			if _, err := to.WriteAt(block[:n], at); err != nil {
+				return err
+			}
+		}
+		at += int64(n)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return to.Truncate(at)
+		case err != nil:
+			return err
+		}
+	}
+}
+
 func copyOnce(source io.Reader, to string) error {
 	f, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+"-*")
 	if err != nil {
 		return unnamed(err)
 	}
-	_, err = io.Copy(f, source)
+	err = copyNonzero(f, source)
 	err = unnamed(cmp.Or(err, f.Chmod(0o600), f.Sync(), f.Close()))
 	if err == nil {
 		err = unnamed(moveOnce(f.Name(), to))
