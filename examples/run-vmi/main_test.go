@@ -41,7 +41,7 @@ const user = "65534"
 func folder(t *testing.T) string {
 	t.Helper()
 	testenv.Root(t)
-	for _, name := range []string{"setpriv", "qemu-img", process.DaemonPath, process.QEMUPath} {
+	for _, name := range []string{"setpriv", "qemu-img", process.DaemonPath, process.QEMUPath(process.Arch())} {
 		testenv.Program(t, name)
 	}
 	dir, err := os.MkdirTemp("", "run")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"path"
 	"slices"
 
@@ -10,11 +9,7 @@ import (
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/defaults"
 )
-
-// architectures are the names that libvirt has for those of Kubernetes.
-var architectures = map[string]string{defaults.AMD64: "x86_64", "arm64": "aarch64"}
 
 // xml is the domain of v on a host with what is assumed of disks and networks.
 func xml(v *vmi.VirtualMachineInstance, host domain.Host) (string, error) {
@@ -22,7 +17,6 @@ func xml(v *vmi.VirtualMachineInstance, host domain.Host) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	host.Arch = cmp.Or(architectures[v.Spec.Architecture], v.Spec.Architecture)
 	host.Disks = map[string]domain.Disk{}
 	for _, a := range attachments {
 		host.Disks[a.Name] = domain.Disk{Attachment: a, DirectIO: true}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -40,12 +39,9 @@ func Spare(n int) *PCIAddress {
 // function.
 func OnRoot(slot uint, n int) *PCIAddress { return pci.OnRoot(slot, n) }
 
-// express says that the machine type has PCI Express ports: q35 and virt have. What
-// else there is, libvirt lays out.
-func (b *Draft) express() bool {
-	t := machineType(b.Spec.Machine)
-	return b.Host.Arch != archS390X && (strings.Contains(t, "q35") || t == "virt" || strings.HasPrefix(t, "virt-"))
-}
+// express says that the machine type has PCI Express ports. What else there is, libvirt
+// lays out.
+func (b *Draft) express() bool { return b.Host.Arch != archS390X && hasPorts(b.machineType()) }
 
 // flat says that no device of the guest is behind a PCI Express port: the VMI's
 // annotation asks for it, or its virtio devices are conventional PCI devices, as
@@ -159,5 +155,14 @@ const (
 	archS390X = "s390x"
 )
 
-// architectures are GOARCH's words in libvirt's.
-var architectures = map[string]string{defaults.AMD64: archX86, defaults.ARM64: archARM, defaults.S390X: archS390X}
+// archOf is an architecture, which is written as in GOARCH, in libvirt's words. One that
+// is not known stays as it is.
+func archOf(goarch string) string {
+	switch goarch {
+	case defaults.AMD64:
+		return archX86
+	case defaults.ARM64:
+		return archARM
+	}
+	return goarch // s390x is the same
+}

@@ -319,7 +319,7 @@ func TestAMachineTypeWithoutPortsIsLaidOutByLibvirt(t *testing.T) {
 		func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Machine = &vmi.Machine{Type: "pc-i440fx-7.2"} },
 	} {
 		v := instance(disksOn(vmi.DiskBusVirtio), interfaces(vmi.Interface{Name: "default"}), change)
-		d, err := Build(v, host(v, func(h *Host) { h.Arch = architectures[v.Spec.Architecture] }))
+		d, err := Build(v, host(v))
 		require.NoError(t, err)
 		for _, device := range devicesOnPCI(d) {
 			require.Nil(t, *device.Address, device.Name)

@@ -17,6 +17,9 @@ func console(b *Draft) error {
 		Source: &libvirtxml.DomainChardevSource{UNIX: &libvirtxml.DomainChardevSourceUNIX{Mode: "bind", Path: SerialSocket(b.Host.PrivateDir)}},
 		Target: &libvirtxml.DomainSerialTarget{Port: new(uint(0))},
 	}
+	if b.Host.Arch == archARM {
+		s.Target.Type, s.Target.Model = "system-serial", &libvirtxml.DomainSerialTargetModel{Name: "pl011"}
+	}
 	if b.Host.ConsoleLog != "" && isOn(b.Spec.Devices.LogSerialConsole, true) {
 		s.Log = &libvirtxml.DomainChardevLog{File: b.Host.ConsoleLog, Append: "on"}
 	}

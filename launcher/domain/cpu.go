@@ -36,6 +36,9 @@ func cpuModel(c *vmi.CPU, h Host) *libvirtxml.DomainCPU {
 		return named(c.Model, h)
 	case !h.KVM:
 		return emulatedModel(h)
+	case h.Arch == archARM:
+		// KVM has no other processor, and QEMU leaves no feature of it out.
+		return &libvirtxml.DomainCPU{Mode: "host-passthrough", Check: "none"}
 	case c.Model == vmi.CPUModelPassthrough:
 		// There is no model to check the processor against. Features that bind the
 		// guest to this node, such as an invariant time stamp counter, are left out.

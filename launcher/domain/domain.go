@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -69,7 +70,7 @@ func Name(v *vmi.VirtualMachineInstance) string {
 // Marshal of the domain writes.
 func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 	if h.Arch == "" {
-		h.Arch = archX86
+		h.Arch = cmp.Or(archOf(v.Spec.Architecture), archX86)
 	}
 	if h.PrivateDir == "" {
 		h.PrivateDir = PrivateDir(v)

@@ -152,6 +152,9 @@ func architecture(arch, machineType string) func(*vmi.VirtualMachineInstance) {
 		v.Spec.Architecture, v.Spec.Domain.Machine = arch, &vmi.Machine{Type: machineType}
 		d := &v.Spec.Domain.Devices
 		d.Sound, d.Watchdog = nil, nil
+		if arch == "arm64" {
+			v.Spec.Domain.Firmware = &vmi.Firmware{Bootloader: &vmi.Bootloader{EFI: &vmi.EFI{SecureBoot: new(false)}}}
+		}
 		if arch == "s390x" {
 			d.Inputs = []vmi.Input{{Name: "b", Type: vmi.InputTablet, Bus: vmi.InputBusVirtio}}
 		}
@@ -339,8 +342,11 @@ var cases = map[string]struct {
 	}), []func(*Host){emulated}},
 	"many-disks":    {instance(disksOn(slices.Repeat([]vmi.DiskBus{vmi.DiskBusVirtio, vmi.DiskBusSATA}, 9)...)), []func(*Host){emulated}},
 	"reboot-policy": {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.RebootPolicy = vmi.RebootPolicyTerminate })},
-	"arm64": {instance(optionalDevices, disksOn(vmi.DiskBusVirtio, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default"}), architecture("arm64", "virt")),
+	"arm64": {instance(optionalDevices, disksOn(vmi.DiskBusVirtio, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default"}), architecture("arm64", "virt"),
+		func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{Persistent: new(true)} }),
 		[]func(*Host){func(h *Host) { h.Arch = archARM }}},
+	"arm64-emulated": {instance(disksOn(vmi.DiskBusVirtio), architecture("arm64", "")),
+		[]func(*Host){emulated, func(h *Host) { h.Arch = archARM }}},
 	"s390x": {instance(optionalDevices, disksOn(vmi.DiskBusVirtio, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default"}), architecture("s390x", "s390-ccw-virtio"),
 		func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.UseVirtioTransitional = new(true) }),
 		[]func(*Host){func(h *Host) { h.Arch, h.ConsoleLog = archS390X, "/private/console" }}},
@@ -389,7 +395,7 @@ func TestADomainThatCannotBeBuiltHasAllFaultsInItsError(t *testing.T) {
 		"no KVM and no emulation": {instance(), []func(*Host){func(h *Host) { h.KVM = false }}, []string{"/dev/kvm", "useEmulation"}, true},
 		"another architecture":    {instance(), []func(*Host){func(h *Host) { h.Arch = "ppc64le" }}, []string{"ppc64le"}, true},
 		"another architecture, and a model by its name": {instance(processor("Haswell"), func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" }),
-			nil, []string{"spec.architecture: architecture arm64 is not served: only amd64 is"}, true},
+			[]func(*Host){func(h *Host) { h.Arch = archX86 }}, []string{"spec.architecture: the guest is for arm64, and the guests of this host are for x86_64"}, true},
 		"no memory": {instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }), nil, []string{"spec.domain.memory.guest: the guest has 0 of memory"}, true},
 		"devices that are not served": {instance(disksOn(vmi.DiskBusUSB), func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Devices.Disks[0] = vmi.Disk{Name: "diska", LUN: &vmi.LunTarget{Reservation: true}}

@@ -33,7 +33,7 @@ func features(b *Draft) error {
 	}
 	if b.Host.KVM {
 		kvmFeatures(f, spec)
-		if b.dedicated() {
+		if b.dedicated() && b.Host.Arch == archX86 {
 			if f.KVM == nil {
 				f.KVM = &libvirtxml.DomainFeatureKVM{}
 			}

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"cmp"
+	"path"
 	"strings"
 
 	"libvirt.org/go/libvirtxml"
@@ -36,9 +37,14 @@ type UEFI struct {
 	Secure bool
 }
 
-// FirmwareOf returns the UEFI firmware that the spec asks for on an
-// architecture, in libvirt's words, or nil for another firmware.
-func FirmwareOf(d *vmi.DomainSpec, arch string) *UEFI {
+// FirmwareOf returns the UEFI firmware that the spec asks for, or nil for another
+// firmware.
+func FirmwareOf(s *vmi.VirtualMachineInstanceSpec) *UEFI {
+	return firmwareOn(&s.Domain, archOf(s.Architecture))
+}
+
+// firmwareOn is that on an architecture in libvirt's words.
+func firmwareOn(d *vmi.DomainSpec, arch string) *UEFI {
 	e := d.UEFI()
 	switch {
 	case e == nil || arch == archS390X:
@@ -55,13 +61,13 @@ func FirmwareOf(d *vmi.DomainSpec, arch string) *UEFI {
 // libvirt would choose by what is installed.
 func firmware(b *Draft) error {
 	os := &libvirtxml.DomainOS{
-		Type:   &libvirtxml.DomainOSType{Arch: b.Host.Arch, Machine: machineType(b.Spec.Machine), Type: "hvm"},
+		Type:   &libvirtxml.DomainOSType{Arch: b.Host.Arch, Machine: b.machineType(), Type: "hvm"},
 		SMBios: &libvirtxml.DomainSMBios{Mode: "sysinfo"},
 	}
 	b.Domain.OS = os
-	if u := FirmwareOf(b.Spec, b.Host.Arch); u != nil {
+	if u := firmwareOn(b.Spec, b.Host.Arch); u != nil {
 		os.Loader = &libvirtxml.DomainLoader{Path: u.Code, Readonly: "yes", Secure: yesNo(u.Secure), Type: "pflash"}
-		os.NVRam = &libvirtxml.DomainNVRam{NVRam: u.Variables, Template: u.Template}
+		os.NVRam = &libvirtxml.DomainNVRam{NVRam: path.Join(b.Host.Root, u.Variables), Template: u.Template}
 	}
 	if f := b.Spec.Firmware; f != nil && f.Bootloader != nil && f.Bootloader.BIOS != nil && f.Bootloader.BIOS.UseSerial != nil {
 		os.BIOS = &libvirtxml.DomainBIOS{UseSerial: yesNo(*f.Bootloader.BIOS.UseSerial)}

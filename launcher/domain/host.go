@@ -11,8 +11,8 @@ import (
 
 // Host is what a pod offers to the domain in it.
 type Host struct {
-	// Arch is the architecture in libvirt's words. Default: x86_64, the only one
-	// there is yet.
+	// Arch is the architecture of guests in libvirt's words. Default: that of the VMI,
+	// or else x86_64.
 	Arch string
 	// KVM says that the pod has a /dev/kvm that works.
 	KVM bool
@@ -21,6 +21,8 @@ type Host struct {
 	// PrivateDir is the folder of the VMI's own sockets. Default: the function
 	// [PrivateDir].
 	PrivateDir string
+	// Root is the folder that the variables of the firmware are below. Default: /.
+	Root string
 	// ConsoleLog is the file to which QEMU appends what the guest writes to its
 	// serial console. Empty: none.
 	ConsoleLog string

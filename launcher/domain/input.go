@@ -35,7 +35,7 @@ var inputPart = Part{
 	},
 }
 
-// inputs adds the pointing devices. Guests of arm64 have no PS/2, so that one with a
+// inputs adds the input devices. Guests of arm64 have no PS/2, so that one with a
 // screen gets a keyboard and a tablet.
 func inputs(b *Draft) error {
 	all := b.inputs()

@@ -31,8 +31,11 @@ var panicPart = Part{
 func panics(b *Draft) error {
 	for _, p := range b.Spec.Devices.PanicDevices {
 		model := ""
-		if p.Model != nil {
+		switch {
+		case p.Model != nil:
 			model = string(*p.Model)
+		case b.Host.Arch == archARM:
+			model = string(vmi.PanicDevicePVPanic)
 		}
 		b.Domain.Devices.Panics = append(b.Domain.Devices.Panics, libvirtxml.DomainPanic{Model: model})
 	}

@@ -42,7 +42,7 @@ type arrival struct {
 	conn *libvirt.Connection
 	m    libvirt.Migration
 	made created
-	spec *vmi.DomainSpec
+	spec *vmi.VirtualMachineInstanceSpec
 
 	finished  *once[protocol.MigrationStep] // nil: it was not asked for
 	runs      chan struct{}                 // with finished; closed by run
@@ -169,7 +169,7 @@ func (s *Supervisor) receive(ctx context.Context, a *arrival, desired protocol.D
 	if err != nil {
 		return step, err
 	}
-	a.spec = &desired.Instance.Spec.Domain
+	a.spec = &desired.Instance.Spec
 	made.arrived = true
 	made.disks = nil
 	for _, disk := range o.Disks {

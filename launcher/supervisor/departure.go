@@ -309,7 +309,7 @@ func (s *Supervisor) perform(ctx context.Context, d *departure, cookie []byte) (
 		f.migration = &sent
 	})
 	step.UID = d.uid
-	if c.Variables, err = variables(&desired.Instance.Spec.Domain); err == nil {
+	if c.Variables, err = variables(&desired.Instance.Spec); err == nil {
 		step.Cookie, err = json.Marshal(c)
 	}
 	if err == nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 
 	"github.com/podvisor/podvisor/internal/storage/image"
@@ -15,10 +14,10 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// makeVariables makes the file with the variables of the VMI's UEFI firmware, if it has
-// one and the file is not there.
-func makeVariables(d *vmi.DomainSpec) error {
-	u := domain.FirmwareOf(d, "x86_64")
+// makeVariables makes the file with the variables of the VMI's UEFI firmware below the
+// folder root, if it has one and the file is not there.
+func makeVariables(s *vmi.VirtualMachineInstanceSpec, root string) error {
+	u := domain.FirmwareOf(s)
 	if u == nil {
 		return nil
 	}
@@ -27,13 +26,19 @@ func makeVariables(d *vmi.DomainSpec) error {
 			return err
 		}
 	}
-	if err := image.StateDir(path.Dir(u.Variables)); err != nil {
+	to := filepath.Join(root, u.Variables)
+	if err := image.StateDir(filepath.Dir(to)); err != nil {
 		return fmt.Errorf("make the variables of the firmware: %w", err)
 	}
-	if err := image.CopyOnce(u.Template, u.Variables); err != nil {
+	if err := image.CopyOnce(u.Template, to); err != nil {
 		return fmt.Errorf("make the variables of the firmware: %w", err)
 	}
 	return nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // inImage is the error of a file that the launcher's image does not have.

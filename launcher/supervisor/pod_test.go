@@ -169,7 +169,7 @@ type pod struct {
 func newPod(t *testing.T, disk map[string][]byte, env ...string) *pod {
 	t.Helper()
 	testenv.Root(t)
-	for _, name := range []string{"unshare", "setpriv", "qemu-img", process.DaemonPath, process.QEMUPath} {
+	for _, name := range []string{"unshare", "setpriv", "qemu-img", process.DaemonPath, process.QEMUPath(process.Arch())} {
 		testenv.Program(t, name)
 	}
 	require.NoError(t, prepared())

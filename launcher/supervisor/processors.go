@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"github.com/podvisor/podvisor/internal/launcher/process"
 	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 // WriteProcessors finds out what guests can have on this node, as processors does, and
@@ -33,8 +35,12 @@ func WriteProcessors(ctx context.Context, file string, log *slog.Logger) error {
 }
 
 // processors are what guests can have on this node. It starts a libvirt daemon in
-// dir, a folder with a short path, and ends it. The process has no other children.
+// dir, a folder with a short path, and ends it. The process has no other children. Models
+// and features of processors have names on x86 only.
 func processors(ctx context.Context, dir string, log *slog.Logger) (p protocol.Processors, err error) {
+	if runtime.GOARCH != defaults.AMD64 {
+		return p, nil
+	}
 	reaper, err := process.NewReaper()
 	if err != nil {
 		return p, fmt.Errorf("become the reaper: %w", err)
@@ -58,5 +64,5 @@ func processors(ctx context.Context, dir string, log *slog.Logger) (p protocol.P
 		return p, fmt.Errorf("wait for the libvirt daemon, whose last output is %q: %w", daemon.Output(), err)
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	return conn.Processors(ctx, "x86_64")
+	return conn.Processors(ctx, process.Arch())
 }

@@ -38,7 +38,7 @@ func TestTheProcessorsOfGuestsAreFoundOutWithoutKVMAndPrivileges(t *testing.T) {
 	testenv.Root(t)
 	setpriv := testenv.Program(t, "setpriv")
 	testenv.Program(t, process.DaemonPath)
-	testenv.Program(t, process.QEMUPath)
+	testenv.Program(t, process.QEMUPath(process.Arch()))
 	require.NoError(t, prepared())
 	dir, err := os.MkdirTemp("", "proc")
 	require.NoError(t, err)

@@ -1,18 +1,21 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
+	"runtime"
 	"time"
 
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/internal/kvm"
 	"github.com/podvisor/podvisor/internal/launcher/libvirt"
+	"github.com/podvisor/podvisor/internal/launcher/process"
 	"github.com/podvisor/podvisor/launcher"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
@@ -88,7 +91,8 @@ func (s *Supervisor) keepTPM(desired protocol.Desired) {
 func (s *Supervisor) furnish(ctx context.Context, desired protocol.Desired, instead func(storage.Attachment) storage.Attachment) (*libvirtxml.Domain, created, error) {
 	fail := func(err error) (*libvirtxml.Domain, created, error) { return nil, created{}, err }
 	host := s.host(desired)
-	host.KVM = hasKVM(s.config.Logger)
+	native := cmp.Or(desired.Instance.Spec.Architecture, runtime.GOARCH) == runtime.GOARCH
+	host.KVM = native && hasKVM(s.config.Logger)
 	if err := s.watchFilesystems(ctx, desired.Instance); err != nil {
 		return fail(err)
 	}
@@ -116,12 +120,15 @@ func (s *Supervisor) furnish(ctx context.Context, desired protocol.Desired, inst
 	if err != nil {
 		return fail(err)
 	}
-	if err := makeVariables(spec); err != nil {
+	if err := makeVariables(&desired.Instance.Spec, s.config.Root); err != nil {
 		return fail(err)
 	}
 	d, err := domain.Build(desired.Instance, host)
 	if err != nil {
 		return fail(err)
+	}
+	if qemu := process.QEMUPath(d.OS.Type.Arch); !exists(qemu) {
+		return fail(fmt.Errorf("this image of virt-launcher has no QEMU for guests of %s (%s): %w", d.OS.Type.Arch, qemu, vmi.ErrInvalid))
 	}
 	if err := s.prepareTPM(spec, d.UUID); err != nil {
 		return fail(err)
@@ -141,6 +148,7 @@ func (s *Supervisor) host(desired protocol.Desired) domain.Host {
 	return domain.Host{
 		AllowEmulation: s.config.AllowEmulation,
 		PrivateDir:     s.privateDir(),
+		Root:           s.config.Root,
 		ConsoleLog:     s.consolePath(),
 		Interfaces:     desired.Interfaces,
 		Settings:       desired.Settings,

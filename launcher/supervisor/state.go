@@ -25,17 +25,17 @@ import (
 const came = "came"
 
 // persistent are the variables of the firmware that outlast the pod. Nil: there are none.
-func persistent(d *vmi.DomainSpec) *domain.UEFI {
-	if !d.UEFI().Persists() {
+func persistent(s *vmi.VirtualMachineInstanceSpec) *domain.UEFI {
+	if !s.Domain.UEFI().Persists() {
 		return nil
 	}
-	return domain.FirmwareOf(d, "x86_64")
+	return domain.FirmwareOf(s)
 }
 
 // variables are those of the guest's firmware, compressed. A guest that stands still does not
 // change them. Nil: they do not outlast the pod.
-func variables(d *vmi.DomainSpec) ([]byte, error) {
-	u := persistent(d)
+func variables(s *vmi.VirtualMachineInstanceSpec) ([]byte, error) {
+	u := persistent(s)
 	if u == nil {
 		return nil, nil
 	}
@@ -49,17 +49,17 @@ func variables(d *vmi.DomainSpec) ([]byte, error) {
 // receiveState makes the state of a guest that is about to run here whole, also after a crash of
 // the node: QEMU writes the variables of the firmware only when it lets the guest run, and swtpm
 // has written the state of the TPM.
-func receiveState(d *vmi.DomainSpec, packed []byte) error {
-	dirs := d.StateDirs()
+func receiveState(s *vmi.VirtualMachineInstanceSpec, packed []byte) error {
+	dirs := s.Domain.StateDirs()
 	if len(dirs) == 0 {
 		return nil
 	}
-	if u := persistent(d); u != nil {
+	if u := persistent(s); u != nil {
 		if err := writeVariables(u.Variables, packed); err != nil {
 			return fmt.Errorf("write the variables of the firmware: %w", err)
 		}
 	}
-	if err := completeTPM(d); err != nil {
+	if err := completeTPM(&s.Domain); err != nil {
 		return fmt.Errorf("note that the state of the TPM is whole: %w", err)
 	}
 	for _, dir := range dirs {

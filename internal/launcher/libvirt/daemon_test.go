@@ -62,7 +62,7 @@ func newDaemon(t *testing.T) daemon {
 func newDaemonIn(t *testing.T, ns *os.File, through ...string) daemon {
 	t.Helper()
 	testenv.Root(t)
-	for _, name := range []string{"setpriv", "unshare", "qemu-img", process.DaemonPath, process.QEMUPath} {
+	for _, name := range []string{"setpriv", "unshare", "qemu-img", process.DaemonPath, process.QEMUPath(process.Arch())} {
 		testenv.Program(t, name)
 	}
 	require.NoError(t, reaping())

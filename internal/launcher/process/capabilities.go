@@ -24,11 +24,11 @@ func (d *Daemon) warm() error {
 	if err != nil || len(records) == 0 {
 		return err
 	}
-	qemu, err := changed(QEMUPath)
+	qemu, err := changed(QEMUPath(Arch()))
 	if err != nil {
 		return err
 	}
-	self, err := changed(DaemonPath, filepath.Join(driverDir, "libvirt_driver_qemu.so"))
+	self, err := changed(DaemonPath, driver())
 	if err != nil {
 		return err
 	}

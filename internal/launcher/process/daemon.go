@@ -10,18 +10,32 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// The programs of the launcher's image.
-const (
-	DaemonPath = "/usr/sbin/libvirtd"
-	QEMUPath   = "/usr/bin/qemu-system-x86_64"
-	driverDir  = "/usr/lib/x86_64-linux-gnu/libvirt/connection-driver"
-)
+// DaemonPath is the libvirt daemon of the launcher's image.
+const DaemonPath = "/usr/sbin/libvirtd"
+
+// QEMUPath is the QEMU of the launcher's image for guests of an architecture, as libvirt
+// names it.
+func QEMUPath(arch string) string { return "/usr/bin/qemu-system-" + arch }
+
+// Arch is the architecture of this host, as libvirt names it.
+func Arch() string {
+	if runtime.GOARCH == "amd64" {
+		return "x86_64"
+	}
+	return "aarch64"
+}
+
+// driver is libvirt's driver for QEMU, where Debian has it.
+func driver() string {
+	return "/usr/lib/" + Arch() + "-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so"
+}
 
 // Config is what a [Daemon] needs.
 type Config struct {
