@@ -142,11 +142,11 @@ type KubeVirtConfiguration struct {
 
 // ArchitectureConfiguration are settings of each architecture.
 type ArchitectureConfiguration struct {
-	// DefaultArchitecture is the architecture of VMIs that name none. Only amd64
-	// works yet. Default: amd64.
+	// DefaultArchitecture is the architecture of VMIs that name none: amd64 or arm64.
+	// Default: amd64.
 	// +optional
-	// +podvisor:unservedValues=arm64;s390x,VMIs of this architecture do not run yet
-	// +kubebuilder:validation:XValidation:rule="self in ['', 'amd64']",message="VMIs of this architecture do not run yet: set defaultArchitecture to amd64, or leave it out"
+	// +podvisor:unservedValues=s390x,VMIs of this architecture do not run yet
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'amd64', 'arm64']",message="VMIs of this architecture do not run yet: set defaultArchitecture to amd64 or arm64, or leave it out"
 	DefaultArchitecture string `json:"defaultArchitecture,omitempty"`
 
 	// AMD64 are the settings of amd64.
@@ -155,7 +155,6 @@ type ArchitectureConfiguration struct {
 
 	// ARM64 are the settings of arm64.
 	// +optional
-	// +podvisor:unserved=VMIs of this architecture do not run yet
 	ARM64 *ArchitectureSettings `json:"arm64,omitempty"`
 
 	// S390X are the settings of s390x.

@@ -78,12 +78,11 @@ type VirtualMachineInstanceSpec struct {
 	Networks []Network `json:"networks,omitempty"`
 
 	// Architecture is the processor architecture of the guest, and of the nodes
-	// that it can run on. Only amd64 works yet; another one is refused. A
-	// nodeSelector that asks for another one is refused, too. Default: the
-	// cluster's.
+	// that it can run on: amd64 or arm64. A nodeSelector that asks for another one
+	// is refused. Default: the cluster's.
 	// +optional
-	// +podvisor:unservedValues=arm64;s390x,VMIs of this architecture do not run yet
-	// +kubebuilder:validation:XValidation:rule="self in ['', 'amd64']",message="VMIs of this architecture do not run yet: set architecture to amd64, or leave it out"
+	// +podvisor:unservedValues=s390x,VMIs of this architecture do not run yet
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'amd64', 'arm64']",message="VMIs of this architecture do not run yet: set architecture to amd64 or arm64, or leave it out"
 	Architecture string `json:"architecture,omitempty"`
 
 	// TerminationGracePeriodSeconds is how long the guest may take to power off

@@ -2,7 +2,7 @@ package vmi
 
 // PanicDevice is a device by which the guest's kernel reports that it crashed.
 type PanicDevice struct {
-	// Model is the device's model. Default: isa.
+	// Model is the device's model. Default: isa on amd64, pvpanic on arm64.
 	// +optional
 	Model *PanicDeviceModel `json:"model,omitempty"`
 }
@@ -20,7 +20,7 @@ const (
 	// PanicDeviceHyperv is for Windows: the registers by which guests of Hyper-V
 	// report a crash.
 	PanicDeviceHyperv PanicDeviceModel = "hyperv"
-	// PanicDevicePVPanic is the model of arm64: pvpanic on the PCI bus.
-	// +podvisor:unserved=guests of amd64 have isa, which does the same, and VMIs of arm64 do not run yet
+	// PanicDevicePVPanic is the model of arm64: pvpanic on the PCI bus. Guests of amd64
+	// have isa, which does the same.
 	PanicDevicePVPanic PanicDeviceModel = "pvpanic"
 )

@@ -73,8 +73,11 @@ func All(image func(string) string) []Mistake {
 			Name: "missing Secret", VMI: with(secret("no-such-secret")),
 			Kubernetes: `secret "no-such-secret" not found`, Reasons: []string{"FailedMount"}, Message: `secret "no-such-secret" not found`,
 		}, {
-			Name: "wrong architecture", VMI: with(func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" }),
+			Name: "architecture that is not served", VMI: with(func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "s390x" }),
 			Refused: true, Message: "spec.architecture",
+		}, {
+			Name: "architecture that no node has", VMI: with(func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" }),
+			Kubernetes: "didn't match Pod's node affinity/selector", Reasons: []string{"Unschedulable"}, Message: "didn't match Pod's node affinity/selector",
 		}, {
 			Name: "no memory: no node has it", VMI: with(vmitest.WithMemory("1Ti")),
 			Kubernetes: "Insufficient memory", Reasons: []string{"Unschedulable"}, Message: "Insufficient memory",

@@ -38,7 +38,7 @@ func newLibvirt(t *testing.T) *libvirt.Libvirt {
 func newLibvirtOf(t *testing.T, root string) *libvirt.Libvirt {
 	t.Helper()
 	testenv.Root(t)
-	for _, name := range []string{"setpriv", process.DaemonPath, process.QEMUPath} {
+	for _, name := range []string{"setpriv", process.DaemonPath, process.QEMUPath(process.Arch())} {
 		testenv.Program(t, name)
 	}
 	dir, err := os.MkdirTemp("/tmp", "libvirt") // the paths of sockets are short, and its user can enter it

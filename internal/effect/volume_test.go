@@ -3,12 +3,12 @@ package effect
 // volumeArea is of volumes.
 var volumeArea = exceptions{
 	without: map[string]string{
-		"spec.architecture":                                                  "amd64, which it is without it, is the only one that is served",
 		"spec.volumes[].hostDisk.type":                                       "it decides only whether a file that is missing is made; without, the VMI has no disk",
 		"spec.volumes[].downwardAPI.fields[].fieldRef.apiVersion":            "v1, which it is without it, is the only version of pods",
 		"spec.volumes[].downwardAPI.fields[].resourceFieldRef.containerName": "a file is about one container alone, that with the guest",
 	},
 	alternatives: map[string][]any{
+		"spec.architecture":                                             {"arm64"},
 		"spec.volumes[].configMap.optional":                             {true},
 		"spec.volumes[].secret.optional":                                {true},
 		"spec.volumes[].downwardAPI.fields[].mode":                      {256},

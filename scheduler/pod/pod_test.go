@@ -313,6 +313,7 @@ func TestAPodIsKnownByItsOwnerOrByItsLabels(t *testing.T) {
 func TestOverhead(t *testing.T) {
 	t.Parallel()
 	mib := func(m pod.Guest) int64 { o := pod.Overhead(m); return o.Value() >> 20 }
+	require.Equal(t, mib(pod.Guest{VCPUs: 1})+128, mib(pod.Guest{VCPUs: 1, Architecture: "arm64"}), "the flash of UEFI")
 	parts := func(names ...string) map[string]int64 {
 		all := map[string]int64{}
 		for _, t := range vmi.Traits() {

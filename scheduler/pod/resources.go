@@ -11,6 +11,7 @@ import (
 	"github.com/podvisor/podvisor/internal/vmi/quantity"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
+	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 // Guest is what the memory that a pod needs besides its guest's depends on.
@@ -21,6 +22,9 @@ type Guest struct {
 	VCPUs uint32
 	// Emulated says that the guest runs without hardware virtualization.
 	Emulated bool
+	// Architecture is the processor architecture of the guest, as in GOARCH. Empty:
+	// amd64.
+	Architecture string
 	// AgentProbes is the number of probes that ask the guest's agent.
 	AgentProbes int
 	// IOThreads is the number of threads that only disks use.
@@ -48,6 +52,9 @@ const (
 	// A thread touches some pages of its stack and has its own heap: 0.1 MB when it
 	// is idle, some MB with many requests under way.
 	ioThreadMemory = 2 * mib
+	// The flash of guests of arm64: two devices of 64 MiB, for the firmware and its
+	// variables. QEMU reads the files whole where they have no holes.
+	flashMemory = 128 * mib
 	// pageTables: one entry of 8 bytes for each page of 4096.
 	pageTables = 512
 )
@@ -55,7 +62,7 @@ const (
 // Overhead is the memory that a launcher pod needs besides its guest's: that of
 // the launcher, the libvirt daemon and QEMU, of the tables with which the guest's
 // memory is mapped, of the devices that need some, of probes that ask the guest's
-// agent, and of translated code where the guest is emulated.
+// agent, of translated code where the guest is emulated, and of the flash of arm64.
 func Overhead(g Guest) resource.Quantity {
 	n := int64(launcherMemory + daemonMemory + qemuMemory)
 	n += int64(g.VCPUs) * perVCPUMemory
@@ -64,6 +71,9 @@ func Overhead(g Guest) resource.Quantity {
 	n += g.Memory.Value() / pageTables
 	if g.Emulated {
 		n += emulationMemory
+	}
+	if g.Architecture == defaults.ARM64 {
+		n += flashMemory
 	}
 	for _, bytes := range g.PartBytes {
 		n += bytes
@@ -76,7 +86,7 @@ func guest(v *vmi.VirtualMachineInstance, c Config) Guest {
 	d := &v.Spec.Domain
 	g := Guest{
 		Memory: bounded(d.GuestMemory()), VCPUs: d.CPU.VCPUs(), Emulated: c.emulation(), AgentProbes: agentProbes(v),
-		IOThreads: ioThreads(d),
+		IOThreads: ioThreads(d), Architecture: v.Spec.Architecture,
 		PartBytes: map[string]int64{},
 	}
 	for _, t := range c.traits() {

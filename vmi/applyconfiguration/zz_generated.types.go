@@ -133,8 +133,8 @@ func (b *AgentUsersPropagationApplyConfiguration) WithUsers(values ...string) *A
 //
 // ArchitectureConfiguration are settings of each architecture.
 type ArchitectureConfigurationApplyConfiguration struct {
-	// DefaultArchitecture is the architecture of VMIs that name none. Only amd64
-	// works yet. Default: amd64.
+	// DefaultArchitecture is the architecture of VMIs that name none: amd64 or arm64.
+	// Default: amd64.
 	DefaultArchitecture *string `json:"defaultArchitecture,omitempty"`
 	// AMD64 are the settings of amd64.
 	AMD64 *ArchitectureSettingsApplyConfiguration `json:"amd64,omitempty"`
@@ -6851,7 +6851,7 @@ func (b *NUMAApplyConfiguration) WithGuestMappingPassthrough(value vmi.NUMAGuest
 //
 // PanicDevice is a device by which the guest's kernel reports that it crashed.
 type PanicDeviceApplyConfiguration struct {
-	// Model is the device's model. Default: isa.
+	// Model is the device's model. Default: isa on amd64, pvpanic on arm64.
 	Model *vmi.PanicDeviceModel `json:"model,omitempty"`
 }
 
@@ -9807,9 +9807,8 @@ type VirtualMachineInstanceSpecApplyConfiguration struct {
 	// interface of the same name.
 	Networks []NetworkApplyConfiguration `json:"networks,omitempty"`
 	// Architecture is the processor architecture of the guest, and of the nodes
-	// that it can run on. Only amd64 works yet; another one is refused. A
-	// nodeSelector that asks for another one is refused, too. Default: the
-	// cluster's.
+	// that it can run on: amd64 or arm64. A nodeSelector that asks for another one
+	// is refused. Default: the cluster's.
 	Architecture *string `json:"architecture,omitempty"`
 	// TerminationGracePeriodSeconds is how long the guest may take to power off
 	// after it was asked to, in seconds. When the time is over, or at once if it

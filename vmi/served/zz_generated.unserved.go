@@ -5,8 +5,6 @@ package served
 // unserved is what has a type and is not in the schema, by kind.
 var unserved = map[string]Fields{
 	"KubeVirt": {
-		{Path: "spec.configuration.architectureConfiguration.arm64", Why: "VMIs of this architecture do not run yet"},
-		{Path: "spec.configuration.architectureConfiguration.defaultArchitecture", Value: "arm64", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.configuration.architectureConfiguration.defaultArchitecture", Value: "s390x", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.configuration.architectureConfiguration.s390x", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.configuration.liveUpdateConfiguration", Why: "nothing can be added to a running VMI yet"},
@@ -21,7 +19,6 @@ var unserved = map[string]Fields{
 	"VirtualMachine": {
 		{Path: "spec.dataVolumeTemplates[].spec.sourceRef", Why: "a DataSource may lead to another namespace, and nothing checks whether who made the VM may read that"},
 		{Path: "spec.runStrategy", Value: "WaitAsReceiver", Why: "VMs do not migrate between clusters"},
-		{Path: "spec.template.spec.architecture", Value: "arm64", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.template.spec.architecture", Value: "s390x", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.template.spec.domain.devices.disks[].cdrom.tray", Value: "open", Why: "QEMU starts every drive with its tray closed"},
 		{Path: "spec.template.spec.domain.devices.disks[].lun.reservation", Why: "no helper for persistent reservations runs on the node"},
@@ -34,7 +31,6 @@ var unserved = map[string]Fields{
 		{Path: "spec.template.spec.domain.devices.interfaces[].passt", Why: "the binding is discontinued: use passtBinding", Refused: true},
 		{Path: "spec.template.spec.domain.devices.interfaces[].passtBinding", Why: "passt needs a user namespace and mounts for itself, which a launcher's pod may not make (seccomp RuntimeDefault)"},
 		{Path: "spec.template.spec.domain.devices.interfaces[].slirp", Why: "the binding is discontinued: use masquerade or passtBinding", Refused: true},
-		{Path: "spec.template.spec.domain.devices.panicDevices[].model", Value: "pvpanic", Why: "guests of amd64 have isa, which does the same, and VMIs of arm64 do not run yet"},
 		{Path: "spec.template.spec.domain.devices.watchdog.diag288", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.template.spec.domain.features.hyperv.tlbflush.direct", Why: "it is for a hypervisor in the guest, which no test can run"},
 		{Path: "spec.template.spec.domain.features.hyperv.tlbflush.extended", Why: "no test can run KVM, whose guests alone see it"},
@@ -74,7 +70,6 @@ var unserved = map[string]Fields{
 		{Path: "spec.launchSecurity.tdx", Why: "QEMU 10.0 of the launcher does not have it"},
 	},
 	"VirtualMachineClusterPreference": {
-		{Path: "spec.devices.preferredPanicDeviceModel", Value: "pvpanic", Why: "guests of amd64 have isa, which does the same, and VMIs of arm64 do not run yet"},
 		{Path: "spec.features.preferredHyperv.tlbflush.direct", Why: "it is for a hypervisor in the guest, which no test can run"},
 		{Path: "spec.features.preferredHyperv.tlbflush.extended", Why: "no test can run KVM, whose guests alone see it"},
 		{Path: "spec.preferredLaunchSecurity.sev.attestation", Why: "there are no calls that set up the session, show the measurement and inject the secret"},
@@ -82,7 +77,6 @@ var unserved = map[string]Fields{
 		{Path: "spec.preferredLaunchSecurity.tdx", Why: "QEMU 10.0 of the launcher does not have it"},
 	},
 	"VirtualMachineInstance": {
-		{Path: "spec.architecture", Value: "arm64", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.architecture", Value: "s390x", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.domain.devices.disks[].cdrom.tray", Value: "open", Why: "QEMU starts every drive with its tray closed"},
 		{Path: "spec.domain.devices.disks[].lun.reservation", Why: "no helper for persistent reservations runs on the node"},
@@ -95,7 +89,6 @@ var unserved = map[string]Fields{
 		{Path: "spec.domain.devices.interfaces[].passt", Why: "the binding is discontinued: use passtBinding", Refused: true},
 		{Path: "spec.domain.devices.interfaces[].passtBinding", Why: "passt needs a user namespace and mounts for itself, which a launcher's pod may not make (seccomp RuntimeDefault)"},
 		{Path: "spec.domain.devices.interfaces[].slirp", Why: "the binding is discontinued: use masquerade or passtBinding", Refused: true},
-		{Path: "spec.domain.devices.panicDevices[].model", Value: "pvpanic", Why: "guests of amd64 have isa, which does the same, and VMIs of arm64 do not run yet"},
 		{Path: "spec.domain.devices.watchdog.diag288", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.domain.features.hyperv.tlbflush.direct", Why: "it is for a hypervisor in the guest, which no test can run"},
 		{Path: "spec.domain.features.hyperv.tlbflush.extended", Why: "no test can run KVM, whose guests alone see it"},
@@ -139,7 +132,6 @@ var unserved = map[string]Fields{
 		{Path: "status.migrationState.targetMemoryOverhead", Why: "the memory of a running VMI does not change, and both pods are given the same"},
 	},
 	"VirtualMachineInstanceReplicaSet": {
-		{Path: "spec.template.spec.architecture", Value: "arm64", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.template.spec.architecture", Value: "s390x", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.template.spec.domain.devices.disks[].cdrom.tray", Value: "open", Why: "QEMU starts every drive with its tray closed"},
 		{Path: "spec.template.spec.domain.devices.disks[].lun.reservation", Why: "no helper for persistent reservations runs on the node"},
@@ -152,7 +144,6 @@ var unserved = map[string]Fields{
 		{Path: "spec.template.spec.domain.devices.interfaces[].passt", Why: "the binding is discontinued: use passtBinding", Refused: true},
 		{Path: "spec.template.spec.domain.devices.interfaces[].passtBinding", Why: "passt needs a user namespace and mounts for itself, which a launcher's pod may not make (seccomp RuntimeDefault)"},
 		{Path: "spec.template.spec.domain.devices.interfaces[].slirp", Why: "the binding is discontinued: use masquerade or passtBinding", Refused: true},
-		{Path: "spec.template.spec.domain.devices.panicDevices[].model", Value: "pvpanic", Why: "guests of amd64 have isa, which does the same, and VMIs of arm64 do not run yet"},
 		{Path: "spec.template.spec.domain.devices.watchdog.diag288", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.template.spec.domain.features.hyperv.tlbflush.direct", Why: "it is for a hypervisor in the guest, which no test can run"},
 		{Path: "spec.template.spec.domain.features.hyperv.tlbflush.extended", Why: "no test can run KVM, whose guests alone see it"},
@@ -189,7 +180,6 @@ var unserved = map[string]Fields{
 		{Path: "spec.virtualMachineTemplate.spec.preference.inferFromVolume", Why: "no name is taken from a volume of a pool's VMs: name the object"},
 		{Path: "spec.virtualMachineTemplate.spec.preference.inferFromVolumeFailurePolicy", Why: "no name is taken from a volume of a pool's VMs: name the object"},
 		{Path: "spec.virtualMachineTemplate.spec.runStrategy", Value: "WaitAsReceiver", Why: "VMs do not migrate between clusters"},
-		{Path: "spec.virtualMachineTemplate.spec.template.spec.architecture", Value: "arm64", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.virtualMachineTemplate.spec.template.spec.architecture", Value: "s390x", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.virtualMachineTemplate.spec.template.spec.domain.devices.disks[].cdrom.tray", Value: "open", Why: "QEMU starts every drive with its tray closed"},
 		{Path: "spec.virtualMachineTemplate.spec.template.spec.domain.devices.disks[].lun.reservation", Why: "no helper for persistent reservations runs on the node"},
@@ -202,7 +192,6 @@ var unserved = map[string]Fields{
 		{Path: "spec.virtualMachineTemplate.spec.template.spec.domain.devices.interfaces[].passt", Why: "the binding is discontinued: use passtBinding", Refused: true},
 		{Path: "spec.virtualMachineTemplate.spec.template.spec.domain.devices.interfaces[].passtBinding", Why: "passt needs a user namespace and mounts for itself, which a launcher's pod may not make (seccomp RuntimeDefault)"},
 		{Path: "spec.virtualMachineTemplate.spec.template.spec.domain.devices.interfaces[].slirp", Why: "the binding is discontinued: use masquerade or passtBinding", Refused: true},
-		{Path: "spec.virtualMachineTemplate.spec.template.spec.domain.devices.panicDevices[].model", Value: "pvpanic", Why: "guests of amd64 have isa, which does the same, and VMIs of arm64 do not run yet"},
 		{Path: "spec.virtualMachineTemplate.spec.template.spec.domain.devices.watchdog.diag288", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.virtualMachineTemplate.spec.template.spec.domain.features.hyperv.tlbflush.direct", Why: "it is for a hypervisor in the guest, which no test can run"},
 		{Path: "spec.virtualMachineTemplate.spec.template.spec.domain.features.hyperv.tlbflush.extended", Why: "no test can run KVM, whose guests alone see it"},
@@ -223,7 +212,6 @@ var unserved = map[string]Fields{
 		{Path: "spec.virtualMachineTemplate.spec.updateVolumesStrategy", Why: "volumes of a running VM do not move to other claims"},
 	},
 	"VirtualMachinePreference": {
-		{Path: "spec.devices.preferredPanicDeviceModel", Value: "pvpanic", Why: "guests of amd64 have isa, which does the same, and VMIs of arm64 do not run yet"},
 		{Path: "spec.features.preferredHyperv.tlbflush.direct", Why: "it is for a hypervisor in the guest, which no test can run"},
 		{Path: "spec.features.preferredHyperv.tlbflush.extended", Why: "no test can run KVM, whose guests alone see it"},
 		{Path: "spec.preferredLaunchSecurity.sev.attestation", Why: "there are no calls that set up the session, show the measurement and inject the secret"},

@@ -164,13 +164,24 @@ func panicDevices(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits)
 	all := s.Domain.Devices.PanicDevices
 	for i, d := range all {
 		if d.Model != nil {
-			l = append(l, oneOf(at.Index(i).Child("model"), *d.Model, vmi.PanicDeviceISA, vmi.PanicDeviceHyperv, vmi.PanicDevicePVPanic)...)
+			l = append(l, oneOf(at.Index(i).Child("model"), *d.Model, panicModels(lim.architecture(s.Architecture))...)...)
 		}
 	}
 	if a := lim.architecture(s.Architecture); a == defaults.S390X && len(all) > 0 {
 		l = append(l, field.Invalid(at, plural(len(all), "device"), "guests of s390x report a crash without a device: leave it out"))
 	}
 	return l
+}
+
+// panicModels are the models of panic devices of guests of an architecture.
+func panicModels(arch string) []vmi.PanicDeviceModel {
+	switch arch {
+	case defaults.AMD64:
+		return []vmi.PanicDeviceModel{vmi.PanicDeviceISA, vmi.PanicDeviceHyperv}
+	case defaults.ARM64:
+		return []vmi.PanicDeviceModel{vmi.PanicDevicePVPanic}
+	}
+	return []vmi.PanicDeviceModel{vmi.PanicDeviceISA, vmi.PanicDeviceHyperv, vmi.PanicDevicePVPanic}
 }
 
 // vsock checks the device for sockets between guest and node, by which a guest reaches

@@ -46,6 +46,9 @@ func armBootloader(at *field.Path, b *vmi.Bootloader) field.ErrorList {
 	if b.BIOS != nil {
 		l = append(l, field.NotSupported(at.Child("bios"), "bios", []string{"efi"}))
 	}
+	if e := b.EFI; e != nil && e.SecureBoot != nil && *e.SecureBoot {
+		l = append(l, field.Invalid(at.Child("efi", "secureBoot"), true, "guests of arm64 have no secure boot: set it to false, or leave it out"))
+	}
 	return l
 }
 

@@ -101,7 +101,20 @@ var processorRules = []rule{
 
 var firmwareRules = []rule{
 	{"BIOS on arm64", `{architecture: arm64, domain: {firmware: {bootloader: {bios: {}}}}}`, validate.Limits{}, []string{"spec.domain.firmware.bootloader.bios: FieldValueNotSupported"}},
-	{"secure boot on arm64, without SMM", `{architecture: arm64, domain: {firmware: {bootloader: {efi: {secureBoot: true}}}}}`, validate.Limits{}, nil},
+	{"secure boot on arm64", `{architecture: arm64, domain: {firmware: {bootloader: {efi: {secureBoot: true}}}}}`, validate.Limits{}, []string{"spec.domain.firmware.bootloader.efi.secureBoot: FieldValueInvalid"}},
+	{"UEFI on arm64, without SMM", `{architecture: arm64, domain: {firmware: {bootloader: {efi: {secureBoot: false}}}}}`, validate.Limits{}, nil},
+	{"all that only x86 has, on arm64", `{architecture: arm64, domain: {clock: {utc: {}, timer: {hpet: {}, hyperv: {}, kvm: {}, pit: {}, rtc: {}}},
+		features: {acpi: {}, apic: {}, hyperv: {relaxed: {}}, kvm: {}, pvspinlock: {}, smm: {}}, firmware: {bootloader: {bios: {}}}, cpu: {model: Haswell},
+		devices: {panicDevices: [{model: isa}, {model: pvpanic}, {}], sound: {name: a}, video: {type: vga}, watchdog: {name: a, i6300esb: {}}, disks: [{name: a, cdrom: {bus: sata}}]}}}`, validate.Limits{}, []string{
+		"spec.domain.cpu.model: FieldValueNotSupported", "spec.domain.firmware.bootloader.bios: FieldValueNotSupported",
+		"spec.domain.features.apic: FieldValueInvalid", "spec.domain.features.hyperv: FieldValueInvalid", "spec.domain.features.kvm: FieldValueInvalid",
+		"spec.domain.features.pvspinlock: FieldValueInvalid", "spec.domain.features.smm: FieldValueInvalid",
+		"spec.domain.clock.timer.hpet: FieldValueInvalid", "spec.domain.clock.timer.hyperv: FieldValueInvalid", "spec.domain.clock.timer.kvm: FieldValueInvalid",
+		"spec.domain.clock.timer.pit: FieldValueInvalid", "spec.domain.clock.timer.rtc: FieldValueInvalid",
+		"spec.domain.devices.disks[0].cdrom.bus: FieldValueNotSupported", "spec.domain.devices.watchdog: FieldValueNotSupported", "spec.domain.devices.sound: FieldValueInvalid",
+		"spec.domain.devices.panicDevices[0].model: FieldValueInvalid", "spec.domain.devices.video.type: FieldValueNotSupported",
+	}},
+	{"a panic device of arm64 on amd64", `domain: {devices: {panicDevices: [{model: pvpanic}]}}`, validate.Limits{}, []string{"spec.domain.devices.panicDevices[0].model: FieldValueInvalid"}},
 	{"secure boot on amd64, without SMM", `domain: {firmware: {bootloader: {efi: {secureBoot: true}}}}`, validate.Limits{}, []string{"spec.domain: FieldValueInvalid"}},
 	{"a serial number and a UUID that are none", `domain: {firmware: {serial: a b, uuid: x}}`, validate.Limits{}, []string{"spec.domain.firmware.serial: FieldValueInvalid", "spec.domain.firmware.uuid: FieldValueInvalid"}},
 	{"arguments without a kernel", `domain: {firmware: {kernelBoot: {kernelArgs: quiet}}}`, validate.Limits{}, []string{"spec.domain.firmware.kernelBoot.kernelArgs: FieldValueInvalid"}},

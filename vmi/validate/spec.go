@@ -38,6 +38,7 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 		platform(at, s, lim),
 		firmware(dom, &s.Domain, lim.architecture(s.Architecture)),
 		clock(dom.Child("clock"), s.Domain.Clock),
+		onlyX86(dom, &s.Domain, lim.architecture(s.Architecture)),
 		hyperv(at, &s.Domain),
 		ioThreads(dom, &s.Domain),
 		rebootPolicy(dom, &s.Domain, lim),
