@@ -2,14 +2,12 @@ package stream
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -17,6 +15,7 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 
 	"github.com/podvisor/podvisor/internal/expiring"
+	"github.com/podvisor/podvisor/internal/review"
 )
 
 var (
@@ -43,8 +42,6 @@ const (
 	// Every pod in the cluster can show something that looks like a token.
 	reviewsAtOnce    = 32
 	reviewsPerSource = 4
-	// longestToken is the longest token that is reviewed, in bytes.
-	longestToken = 8 << 10
 )
 
 // ReviewsConfig is what [Reviews] need.
@@ -65,10 +62,8 @@ type ReviewsConfig struct {
 type Reviews struct {
 	config ReviewsConfig
 
-	known expiring.Map[[sha256.Size]byte, struct{}] // answers that admit
-	mu    sync.Mutex
-	asked map[[sha256.Size]byte]*answer // what is being reviewed, or waits for it
-	turns turns
+	known expiring.Map[review.Key, struct{}] // answers that admit
+	queue *review.Queue[error]               // answers are why a token does not admit
 }
 
 // NewReviews makes Reviews.
@@ -76,8 +71,8 @@ func NewReviews(c ReviewsConfig) *Reviews {
 	if c.Lifetime == 0 {
 		c.Lifetime = time.Minute
 	}
-	return &Reviews{config: c, known: expiring.Map[[sha256.Size]byte, struct{}]{Most: reviewsKept},
-		asked: map[[sha256.Size]byte]*answer{}, turns: newTurns(reviewsAtOnce, reviewsPerSource)}
+	return &Reviews{config: c, known: expiring.Map[review.Key, struct{}]{Most: reviewsKept},
+		queue: review.NewQueue[error](review.Limits{AtOnce: reviewsAtOnce, PerSource: reviewsPerSource, Wait: turnTimeout})}
 }
 
 // Admit returns nil if the token is one of virt-controller for this node. Other tokens
@@ -87,43 +82,29 @@ func NewReviews(c ReviewsConfig) *Reviews {
 // What does not even say that it is such a token is refused without a review. Reviews are
 // limited, and the sources take turns: one with many waits for one with few.
 func (r *Reviews) Admit(ctx context.Context, token, source string) error {
-	if token == "" || len(token) > longestToken {
-		return fmt.Errorf("%w: it has a token of %d bytes", ErrDenied, len(token))
-	}
-	key := sha256.Sum256([]byte(token))
+	key := review.KeyOf(token)
 	if _, known := r.known.Get(key, time.Now()); known {
 		return nil
 	}
 	if err := r.claims(token); err != nil {
 		return err
 	}
-	a, first := r.begin(key)
-	if first {
-		// The others that wait for it do not depend on this request.
-		a.err = r.inTurn(context.WithoutCancel(ctx), token, source)
-		if a.err == nil {
+	denied, err := r.queue.Do(ctx, key, source, func(ctx context.Context) (error, error) {
+		denied, err := r.review(ctx, token)
+		if denied == nil && err == nil {
 			// Others are not kept: there is no end of them.
 			r.known.Put(key, struct{}{}, time.Now(), r.config.Lifetime)
 		}
-		r.end(key)
-		close(a.done)
-		return a.err
+		return denied, err
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotReviewed, err)
 	}
-	select {
-	case <-a.done:
-		return a.err
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", ErrNotReviewed, ctx.Err())
-	}
+	return denied
 }
 
-// answer is that of a review, for all who show the token meanwhile.
-type answer struct {
-	done chan struct{} // closed when err is known
-	err  error
-}
-
-func (r *Reviews) review(ctx context.Context, token string) error {
+// review says why the token does not admit. Another error is that the API server did not say.
+func (r *Reviews) review(ctx context.Context, token string) (denied, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	audience := Audience(r.config.Node)
@@ -131,30 +112,18 @@ func (r *Reviews) review(ctx context.Context, token string) error {
 		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{audience}},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotReviewed, err)
+		return nil, err
 	}
 	s := reviewed.Status
 	switch {
 	case !s.Authenticated, !slices.Contains(s.Audiences, audience):
-		return fmt.Errorf("%w: the token is none for %s", ErrDenied, audience)
+		denied = fmt.Errorf("%w: the token is none for %s", ErrDenied, audience)
 	case s.User.Username != r.config.User:
-		return fmt.Errorf("%w: the token is of %s", ErrDenied, s.User.Username)
+		denied = fmt.Errorf("%w: the token is of %s", ErrDenied, s.User.Username)
 	case len(s.User.Extra[podName]) != 1 || s.User.Extra[podName][0] == "":
-		return fmt.Errorf("%w: the token is bound to no pod", ErrDenied)
+		denied = fmt.Errorf("%w: the token is bound to no pod", ErrDenied)
 	}
-	return nil
-}
-
-// inTurn reviews when it is the turn of the source.
-func (r *Reviews) inTurn(ctx context.Context, token, source string) error {
-	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
-	leave, err := r.turns.take(ctx, source)
-	cancel()
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotReviewed, err)
-	}
-	defer leave()
-	return r.review(context.WithoutCancel(ctx), token)
+	return denied, nil
 }
 
 // claims refuses a token that does not say that it is one of the account, for this handler and
@@ -203,23 +172,4 @@ func (a *audiences) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	return json.Unmarshal(b, (*[]string)(a))
-}
-
-// begin returns the answer of the token. The first one who asks has it reviewed; the others who
-// show it meanwhile wait, and need no place.
-func (r *Reviews) begin(key [sha256.Size]byte) (a *answer, first bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if a := r.asked[key]; a != nil {
-		return a, false
-	}
-	a = &answer{done: make(chan struct{})}
-	r.asked[key] = a
-	return a, true
-}
-
-func (r *Reviews) end(key [sha256.Size]byte) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.asked, key)
 }

@@ -58,8 +58,7 @@ func TestATokenIsReviewedOnceForAllWhoShowIt(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		all(nil)
 		require.Equal(t, 3, reviews)
-		require.Empty(t, r.asked)
-		require.Empty(t, r.turns.of)
+		require.Zero(t, r.queue.Len())
 	})
 }
 
@@ -126,44 +125,10 @@ func TestAttackShamTokensOfManyPodsKeepNoOtherOut(t *testing.T) {
 				cancel()
 				all.Wait()
 				require.LessOrEqual(t, reviews.Load()-10, tt.most)
-				require.Empty(t, r.turns.of)
-				require.Empty(t, r.turns.queued)
-				require.Zero(t, r.turns.taken)
+				require.Zero(t, r.queue.Len())
 			})
 		})
 	}
-}
-
-func TestASourceWaitsForItsTurn(t *testing.T) {
-	turns := newTurns(2, 3)
-	first, err := turns.take(t.Context(), "a")
-	require.NoError(t, err)
-	_, err = turns.take(t.Context(), "a")
-	require.NoError(t, err)
-	order := make(chan string, 2)
-	var all sync.WaitGroup
-	for n, source := range []string{"a", "b"} {
-		all.Go(func() {
-			leave, err := turns.take(t.Context(), source)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			order <- source
-			leave()
-		})
-		require.Eventually(t, func() bool { turns.mu.Lock(); defer turns.mu.Unlock(); return len(turns.queued) == n+1 }, time.Minute, time.Millisecond)
-	}
-	_, err = turns.take(t.Context(), "a")
-	require.ErrorContains(t, err, "too many tokens of a are reviewed")
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = turns.take(ended, "c")
-	require.ErrorIs(t, err, context.Canceled)
-	first()
-	first() // again changes nothing
-	all.Wait()
-	require.Equal(t, []string{"b", "a"}, []string{<-order, <-order}, "the one without a place is before the one with one")
 }
 
 func FuzzClaims(f *testing.F) {

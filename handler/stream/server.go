@@ -10,13 +10,13 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/ops"
+	"github.com/podvisor/podvisor/internal/review"
 	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -157,10 +157,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // handler answers requests. Streams end with ctx.
 func (s *Server) handler(ctx context.Context) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, _ := net.SplitHostPort(r.RemoteAddr)
+		source := review.Source(r.RemoteAddr).String()
 		p, ok := protocol.ParsePath(r.URL.RequestURI())
-		if err := s.admit(r, p, host); err != nil {
-			s.deny(w, host, err)
+		if err := s.admit(r, p, source); err != nil {
+			s.deny(w, source, err)
 			return
 		}
 		if !ok || p.Target.UID == "" || p.Migration == "" && p.IsMigration() && !slices.Contains(controllerCalls, p.Call) {
@@ -187,8 +187,8 @@ func (s *Server) admit(r *http.Request, p protocol.Path, source string) error {
 		}
 		return nil
 	}
-	token, has := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !has || len(r.Header.Values("Authorization")) != 1 {
+	token, has := review.Bearer(r)
+	if !has {
 		return errNoToken
 	}
 	return s.config.Admit(r.Context(), token, source)

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+
+	"github.com/podvisor/podvisor/internal/review"
 )
 
 // Every pod in the cluster can connect, and a connection costs memory before its
@@ -71,7 +73,7 @@ func (g *gate) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		in, out := g.enter(&conn{Conn: c, gate: g, source: sourceOf(c.RemoteAddr())})
+		in, out := g.enter(&conn{Conn: c, gate: g, source: review.Source(c.RemoteAddr().String())})
 		if out != nil {
 			drop(out.Conn)
 		}
@@ -191,19 +193,4 @@ func Track(c net.Conn, s http.ConnState) {
 	case http.StateHijacked, http.StateClosed:
 		g.remove(own)
 	}
-}
-
-// sourceOf is where a connection comes from: the address, or of an IPv6 address the
-// network, of which one pod can have every address.
-func sourceOf(a net.Addr) netip.Addr {
-	p, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return netip.Addr{}
-	}
-	from := p.Addr().Unmap().WithZone("")
-	if from.Is6() {
-		n, _ := from.Prefix(64) // 64 is in range
-		return n.Addr()
-	}
-	return from
 }

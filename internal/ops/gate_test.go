@@ -197,13 +197,3 @@ func TestThePlaceOfTheLeastUsedConnectionIsGiven(t *testing.T) {
 		})
 	}
 }
-
-func TestASourceIsAnAddressOrANetworkOfIPv6(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{"10.1.2.3:5": "10.1.2.3", "[::ffff:10.1.2.3]:5": "10.1.2.3", "[2001:db8:1:2:3::9]:5": "2001:db8:1:2::"} {
-		a, err := net.ResolveTCPAddr("tcp", text)
-		require.NoError(t, err)
-		require.Equal(t, netip.MustParseAddr(want), sourceOf(a))
-	}
-	require.Equal(t, netip.Addr{}, sourceOf(&net.UnixAddr{}))
-}
