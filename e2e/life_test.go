@@ -61,15 +61,15 @@ func (s space) awaitSeries(v *vmi.VirtualMachineInstance, begin string, want int
 		if err != nil || len(l.Items) != 1 {
 			return fmt.Errorf("%d handlers: %w", len(l.Items), err)
 		}
-		text, err := pods.ProxyGet("https", l.Items[0].Name, "8443", "//metrics", nil).DoRaw(s.t.Context())
+		text, err := s.metrics(l.Items[0].Name)
 		if err != nil {
 			return err
 		}
-		if !strings.Contains(string(text), "go_goroutines") {
+		if !strings.Contains(text, "go_goroutines") {
 			return fmt.Errorf("no metrics: %s", text)
 		}
 		found := 0
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(text) {
 			if strings.HasPrefix(line, begin) && strings.Contains(line, labels) && !strings.HasSuffix(line, " 0\n") {
 				found++
 			}

@@ -70,7 +70,9 @@ var rare = map[string]string{
 	"virt-handler act components":                                         "the policies ask for it",
 	"virt-handler get customresourcedefinitions":                          "virt-handler ends and may not read its DaemonSet",
 	"virt-controller create serviceaccounts/token":                        "a user opens a stream: TestAStreamIsOpenedWithATokenForOneNode",
+	"virt-controller create tokenreviews":                                 "metrics are read: TestMetricsAreReadWithTheRoleForThem in apiserver",
 	"virt-handler create tokenreviews":                                    "a user opens a stream: TestAStreamIsOpenedWithATokenForOneNode",
+	"virt-handler create subjectaccessreviews":                            "metrics are read: TestAVMIBootsServesAndPowersOff",
 	"virt-handler get daemonsets":                                         "virt-handler ends",
 }
 

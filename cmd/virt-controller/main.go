@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	reviews := admission.All{Settings: s.Settings, Kube: api.answerKube, VMIs: api.answerVMIs, Metadata: s.Metadata, Cached: l.Cached,
 		Launchers: launchers(api, l, *fields), Serving: serving, Namespace: *namespace, Logger: s.Log}
-	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(l.Ready, serving.Ready), Facts: s.Settings.Facts, Logger: s.Log,
+	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Guard: s.Guard.Protect, Ready: ops.All(l.Ready, serving.Ready), Facts: s.Settings.Facts, Logger: s.Log,
 		Handlers: ops.Handlers(reviews.Handlers(), verbs.Handlers()), Certificate: serving.Certificate}
 	return ops.Together(ctx, s.Settings.Run, serving.Run, verbs.Run, l.Run, ops.ReturnMemory,
 		func(ctx context.Context) error { return ops.Serve(ctx, e) })

@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string) error {
 	s.Metrics.MustRegister(scrape.New(scrape.Config{Guests: c, Logger: s.Log}))
 	n := host.Node{Name: *name, Nodes: kube.Nodes(), KVM: *kvm, PluginDir: *plugins, CDIDir: *cdi, Labels: *labels, Annotations: annotations,
 		Settings: s.Settings, Uninstalled: host.Uninstalled(s.Metadata, os.Getenv("POD_NAMESPACE"), "virt-handler"), Logger: s.Log}
-	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: s.Log}
+	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Guard: s.Guard.Protect, Ready: c.Ready, Facts: s.Settings.Facts, Logger: s.Log}
 	ctx, end := untilSettled(ctx, c.Settle)
 	defer end()
 	return ops.Together(ctx, s.Settings.Run, c.Run, n.Run,

@@ -54,6 +54,7 @@ var rightsOfTheController = map[string]string{
 	"validatingwebhookconfigurations virt-controller.kubevirt.io: list watch":           "the secret paths of the webhooks",
 	"configmaps extension-apiserver-authentication: list watch":                         "whom the API server trusts as its proxy",
 	"subjectaccessreviews: create":                                                      "finds out by SubjectAccessReviews what any user is allowed to do",
+	"tokenreviews: create":                                                              "finds out whose a token is that it holds",
 	"apiservices v1.subresources.kubevirt.io v1alpha3.subresources.kubevirt.io: delete": "the APIServices of the verbs",
 	"components virt-controller: act":                                                   "",
 	"leases: create":                                                                    "takes the lease of the leader",

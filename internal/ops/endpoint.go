@@ -29,8 +29,11 @@ import (
 type Endpoint struct {
 	// Addr is where it listens, for example ":8443". Required.
 	Addr string
-	// Metrics are served at /metrics. Nil: there are none.
+	// Metrics are served at /metrics, to users whom Guard lets in. Nil: there are none.
 	Metrics prometheus.Gatherer
+	// Guard answers instead of a handler to users without the right to read metrics. Required with
+	// Metrics: nil lets no one in.
+	Guard func(http.Handler) http.Handler
 	// Healthy says why the component must be started again, if it must. Nil: it
 	// is healthy as long as it answers.
 	Healthy func() error
@@ -47,6 +50,9 @@ type Endpoint struct {
 	// Logger takes what goes wrong in the server. Nil: nothing is logged.
 	Logger *slog.Logger
 }
+
+// metricsPath is where metrics are served, and what a role names that lets read them.
+const metricsPath = "/metrics"
 
 // Registry is a registry that has the metrics of the process and of the Go
 // runtime already.
@@ -116,8 +122,8 @@ func (e Endpoint) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", e.answer(e.Healthy))
 	mux.HandleFunc("/readyz", e.answer(e.Healthy, e.Ready))
-	if e.Metrics != nil {
-		mux.Handle("/metrics", promhttp.HandlerFor(e.Metrics, promhttp.HandlerOpts{}))
+	if e.Metrics != nil && e.Guard != nil {
+		mux.Handle(metricsPath, e.Guard(promhttp.HandlerFor(e.Metrics, promhttp.HandlerOpts{})))
 	}
 	for at, h := range e.Handlers {
 		mux.Handle(at, h)

@@ -29,7 +29,7 @@ func newAttack(t *testing.T) attack {
 	require.NoError(t, l.Close())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, Endpoint{Addr: addr, Metrics: Registry()}) }()
+	go func() { done <- Serve(ctx, Endpoint{Addr: addr, Metrics: Registry(), Guard: everyone}) }()
 	t.Cleanup(func() {
 		cancel()
 		require.NoError(t, <-done)

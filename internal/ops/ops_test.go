@@ -25,6 +25,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// everyone is a guard that lets everyone in.
+func everyone(h http.Handler) http.Handler { return h }
+
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	var fault error
@@ -68,6 +71,25 @@ func TestAComponentMayBeHealthyAndNotReady(t *testing.T) {
 	}
 }
 
+func TestTheGuardIsOfTheMetricsAlone(t *testing.T) {
+	t.Parallel()
+	refuses := func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no token", http.StatusUnauthorized) })
+	}
+	for name, tt := range map[string]struct {
+		guard func(http.Handler) http.Handler
+		want  int
+	}{"that refuses": {refuses, 401}, "that lets in": {everyone, 200}, "that is missing": {nil, 404}} {
+		h := Endpoint{Metrics: Registry(), Guard: tt.guard}.Handler()
+		for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": tt.want, "//metrics": tt.want, "/healthz/../metrics": tt.want} {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "https://pod"+path, nil))
+			require.Equal(t, want, w.Code, "%s of a guard %s", path, name)
+			require.Equal(t, want == 200 && strings.HasSuffix(path, "metrics"), strings.Contains(w.Body.String(), "go_goroutines"))
+		}
+	}
+}
+
 func TestServeAnswersOverTLSUntilTheContextEnds(t *testing.T) {
 	t.Parallel()
 	cert, err := selfSigned(time.Now())
@@ -76,7 +98,7 @@ func TestServeAnswersOverTLSUntilTheContextEnds(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- serve(ctx, l, Endpoint{Metrics: Registry()}) }()
+	go func() { done <- serve(ctx, l, Endpoint{Metrics: Registry(), Guard: everyone}) }()
 
 	c := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	resp, err := c.Get("https://" + l.Addr().String() + "/metrics")

@@ -5,9 +5,12 @@ import (
 	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
+	authenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/podvisor/podvisor/internal/review"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/config/live"
@@ -40,6 +43,8 @@ type Setup struct {
 	Urgent *rest.Config
 	// Metadata reads the metadata of objects of any kind, with Urgent.
 	Metadata metadata.Interface
+	// Guard lets users with the right read the metrics.
+	Guard *review.Guard
 	// Settings is the cluster's configuration. The component's own log and
 	// requests follow it. It must be run.
 	Settings *live.Watcher
@@ -54,6 +59,9 @@ func Begin(f Flags) (*Setup, error) {
 		return nil, err
 	}
 	if s.Urgent, err = Kubernetes(f.Kubeconfig, f.Component, s.Metrics); err != nil {
+		return nil, err
+	}
+	if s.Guard, err = newGuard(s.Urgent, s.Log); err != nil {
 		return nil, err
 	}
 	limiter := NewLimiter()
@@ -75,4 +83,26 @@ func Begin(f Flags) (*Setup, error) {
 		level.Follow(own.Verbosity)
 	})
 	return s, nil
+}
+
+// How many reviews of who reads metrics a component asks for, in a second and at once, of each
+// kind. A collector of metrics costs two in a minute. Every pod can have others asked for.
+const (
+	reviewsPerSecond = 10
+	reviewsBurst     = 20
+)
+
+// newGuard makes the guard of the metrics, whose reviews wait behind no other request.
+func newGuard(cfg *rest.Config, log *slog.Logger) (*review.Guard, error) {
+	cfg = Binary(cfg)
+	cfg.QPS, cfg.Burst = reviewsPerSecond, reviewsBurst
+	tokens, err := authenticationv1.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	access, err := authorizationv1.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return review.NewGuard(review.GuardConfig{Tokens: tokens.TokenReviews(), Access: access.SubjectAccessReviews(), Path: metricsPath, Logger: log}), nil
 }
