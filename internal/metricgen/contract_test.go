@@ -107,7 +107,7 @@ vm_created_by_pod_total c namespace + it is deprecated
 virt_api_ready_status g + there is no virt-api
 virt_operator_ready_status g + there is no virt-operator
 virt_operator_leading_status g + the same
-configuration_emulation_enabled g + there is no virt-operator
+configuration_emulation_enabled g
 workqueue_depth g name
 workqueue_adds_total c name
 workqueue_retries_total c name

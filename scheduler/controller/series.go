@@ -85,7 +85,7 @@ func (o *observer) collect(out chan<- prometheus.Metric) {
 		send(o.observeInstance(v, eviction).Series())
 	}
 	moves, _ := o.migrations.loop.cached.Lister().List(labels.Everything())
-	send(metrics.Fleet{Migrations: moves, Outdated: o.updater.outdated.Load()}.Series())
+	send(metrics.Fleet{Migrations: moves, Emulation: o.rendering().Emulation(), Outdated: o.updater.outdated.Load()}.Series())
 	for _, h := range o.histograms {
 		h.Collect(out)
 	}

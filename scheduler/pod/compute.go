@@ -28,7 +28,7 @@ func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity
 		"--uid", string(v.UID),
 		"--grace-period", v.GracePeriod().String(),
 	}
-	if c.emulation() {
+	if c.Emulation() {
 		args = append(args, "--allow-emulation")
 	}
 	if _, ok := v.Annotations[vmi.FailFastAnnotation]; ok {

@@ -115,8 +115,9 @@ func (c Config) traits() []vmi.Trait {
 	return c.Traits
 }
 
-// emulation says that guests run without hardware virtualization.
-func (c Config) emulation() bool {
+// Emulation says that guests run without hardware virtualization: the cluster's configuration
+// says so, or does not say and AllowEmulation is true.
+func (c Config) Emulation() bool {
 	if e := c.Cluster.Pods.Emulation; e != nil {
 		return *e
 	}

@@ -26,7 +26,7 @@ func nodeSelector(v *vmi.VirtualMachineInstance, c Config) map[string]string {
 			s[vmi.SEVESLabel] = "true"
 		}
 	}
-	if !c.emulation() {
+	if !c.Emulation() {
 		c.move().processor(s, v.Spec.Domain.CPU)
 	}
 	return s
@@ -57,7 +57,7 @@ func affinity(v *vmi.VirtualMachineInstance, c Config) *corev1.Affinity {
 		return v.Spec.Affinity
 	}
 	var without []corev1.NodeSelectorRequirement
-	if cpu.Model == vmi.CPUModelHost && !c.emulation() {
+	if cpu.Model == vmi.CPUModelHost && !c.Emulation() {
 		without = append(without, absent(vmi.ObsoleteHostModelLabel))
 	}
 	for _, f := range cpu.Features {

@@ -85,7 +85,7 @@ func Overhead(g Guest) resource.Quantity {
 func guest(v *vmi.VirtualMachineInstance, c Config) Guest {
 	d := &v.Spec.Domain
 	g := Guest{
-		Memory: bounded(d.GuestMemory()), VCPUs: d.CPU.VCPUs(), Emulated: c.emulation(), AgentProbes: agentProbes(v),
+		Memory: bounded(d.GuestMemory()), VCPUs: d.CPU.VCPUs(), Emulated: c.Emulation(), AgentProbes: agentProbes(v),
 		IOThreads: ioThreads(d), Architecture: v.Spec.Architecture,
 		PartBytes: map[string]int64{},
 	}
@@ -276,7 +276,7 @@ func storageRequest(limits corev1.ResourceList) resource.Quantity {
 func devices(v *vmi.VirtualMachineInstance, c Config) []corev1.ResourceName {
 	d := &v.Spec.Domain
 	var out []corev1.ResourceName
-	if !c.emulation() {
+	if !c.Emulation() {
 		out = append(out, vmi.KVMResource)
 	}
 	for _, t := range c.traits() {
@@ -289,7 +289,7 @@ func devices(v *vmi.VirtualMachineInstance, c Config) []corev1.ResourceName {
 		out = append(out, vmi.TunResource)
 	}
 	for _, i := range taps {
-		if (i.Model == "" || i.Model == vmi.InterfaceModelVirtio) && !c.emulation() {
+		if (i.Model == "" || i.Model == vmi.InterfaceModelVirtio) && !c.Emulation() {
 			return append(out, vmi.VhostNetResource)
 		}
 	}

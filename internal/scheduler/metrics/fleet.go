@@ -9,6 +9,8 @@ import (
 type Fleet struct {
 	// Migrations are all.
 	Migrations []*vmi.VirtualMachineInstanceMigration
+	// Emulation says that guests run without hardware virtualization.
+	Emulation bool
 	// Outdated is how many VMIs have a launcher of another version. Negative: they were not
 	// counted yet.
 	Outdated int64
@@ -21,6 +23,13 @@ var fleet = []series.Metric[Fleet]{
 	gauge("kubevirt_vmi_number_of_outdated", "VMIs with a launcher of another version.", func(f Fleet, add adder) {
 		if f.Outdated >= 0 {
 			add(float64(f.Outdated))
+		}
+	}),
+	gauge("kubevirt_configuration_emulation_enabled", "1 if guests run without hardware virtualization, as virt-controller is configured; else 0.", func(f Fleet, add adder) {
+		if f.Emulation {
+			add(1)
+		} else {
+			add(0)
 		}
 	}),
 	inPhases("unset", vmi.MigrationPhaseUnset),

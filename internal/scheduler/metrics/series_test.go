@@ -139,7 +139,7 @@ func TestTheSeriesOfAVMI(t *testing.T) {
 
 func TestMigrationsAreCountedByTheirPhase(t *testing.T) {
 	t.Parallel()
-	f := Fleet{Outdated: 3}
+	f := Fleet{Outdated: 3, Emulation: true}
 	for _, p := range []vmi.MigrationPhase{
 		vmi.MigrationPhaseUnset, vmi.MigrationPhasePending, vmi.MigrationPhasePending, vmi.MigrationPhaseScheduling, vmi.MigrationPhaseScheduled,
 		vmi.MigrationPhasePreparingTarget, vmi.MigrationPhaseTargetReady, vmi.MigrationPhaseRunning, vmi.MigrationPhaseSucceeded, vmi.MigrationPhaseFailed,
@@ -149,9 +149,10 @@ func TestMigrationsAreCountedByTheirPhase(t *testing.T) {
 		f.Migrations = append(f.Migrations, m)
 	}
 	require.Equal(t, []string{
-		"vmi_number_of_outdated{} 3", "vmi_migrations_in_unset_phase{} 1", "vmi_migrations_in_pending_phase{} 2", "vmi_migrations_in_scheduling_phase{} 1",
+		"vmi_number_of_outdated{} 3", "configuration_emulation_enabled{} 1", "vmi_migrations_in_unset_phase{} 1", "vmi_migrations_in_pending_phase{} 2", "vmi_migrations_in_scheduling_phase{} 1",
 		"vmi_migrations_in_running_phase{} 4", "vmi_migration_succeeded{vmi=web,vmim=to-Succeeded} 1", "vmi_migration_failed{vmi=web,vmim=to-Failed} 1",
 	}, text(f.Series()))
+	require.Contains(t, text(Fleet{}.Series()), "configuration_emulation_enabled{} 0")
 	require.NotContains(t, text(Fleet{Outdated: -1}.Series()), "vmi_number_of_outdated{} -1", "they were not counted")
 }
 
