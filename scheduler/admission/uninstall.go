@@ -32,8 +32,8 @@ const (
 
 // Uninstalls answers admission reviews at [UninstallPath]: it refuses the
 // deletion of what Podvisor consists of while there are VMIs, or objects that make VMIs.
-// Without them, the deletion of the namespace or of one of their definitions ends
-// virt-handler first: only before its rights are deleted can it remove from the nodes
+// Without them, the deletion of the namespace, of one of their definitions or of what
+// Helm deletes first ends virt-handler first: only before its rights are deleted can it remove from the nodes
 // what it has put there. It also deletes the APIServices: Kubernetes finishes no deletion
 // of a namespace while the server of one does not answer.
 type Uninstalls struct {
@@ -67,8 +67,9 @@ func (u Uninstalls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // refusal says why the object must not be deleted, or nothing.
 func (u Uninstalls) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) string {
-	if req.Resource.Resource == "namespaces" && req.Name != u.Namespace {
-		return ""
+	switch of := req.Resource.Resource; {
+	case of == "namespaces" && req.Name != u.Namespace, of == "configmaps" && req.Namespace != u.Namespace:
+		return "" // another one's
 	}
 	left, err := u.left(ctx)
 	dryRun := req.DryRun != nil && *req.DryRun
@@ -133,9 +134,10 @@ func remains(d vmi.Definition, list *metav1.PartialObjectMetadataList) string {
 }
 
 // beginsUninstall reports whether the deletion is one of those that an uninstall
-// begins with, whatever its order.
+// begins with, whatever its order. One by Helm begins with a ConfigMap, and the webhook
+// reviews no other.
 func beginsUninstall(req *admissionv1.AdmissionRequest) bool {
-	return req.Resource.Resource == "namespaces" || slices.ContainsFunc(scheduler.GuestKinds(), func(d vmi.Definition) bool {
+	return req.Resource.Resource == "namespaces" || req.Resource.Resource == "configmaps" || slices.ContainsFunc(scheduler.GuestKinds(), func(d vmi.Definition) bool {
 		return d.Resource().GroupResource().String() == req.Name
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,11 +71,16 @@ func newInstallation(t *testing.T, vmis ...string) installation {
 	return i
 }
 
-// review requests a review and returns the message of a refusal, or "".
+// review requests a review and returns the message of a refusal, or "". The name may be
+// that of a namespace, a slash and that of an object in it.
 func (i installation) review(t *testing.T, resource, name string, dryRun bool) string {
 	t.Helper()
+	namespace, name, in := strings.Cut(name, "/")
+	if !in {
+		namespace, name = "", namespace
+	}
 	body, err := json.Marshal(admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
-		UID: "1", Operation: admissionv1.Delete, Name: name, Resource: metav1.GroupVersionResource{Resource: resource}, DryRun: &dryRun,
+		UID: "1", Operation: admissionv1.Delete, Namespace: namespace, Name: name, Resource: metav1.GroupVersionResource{Resource: resource}, DryRun: &dryRun,
 	}})
 	require.NoError(t, err)
 	out := httptest.NewRecorder()
@@ -116,6 +122,9 @@ func TestTheDeletionOfPodvisorIsReviewed(t *testing.T) {
 		{name: "the definition without VMIs", resource: "customresourcedefinitions", object: definitionOfVMIs, ended: true},
 		{name: "another definition without VMIs", resource: "customresourcedefinitions", object: "kubevirts.kubevirt.io"},
 		{name: "a role without VMIs", resource: "clusterroles", object: "virt-handler"},
+		{name: "what Helm deletes first, with a VMI", resource: "configmaps", object: "kubevirt/virt-controller-uninstall", vmis: []string{"a"}, refusal: "VirtualMachineInstance shop/a would be left"},
+		{name: "what Helm deletes first, without VMIs", resource: "configmaps", object: "kubevirt/virt-controller-uninstall", ended: true},
+		{name: "the same in another namespace with a VMI", resource: "configmaps", object: "other/virt-controller-uninstall", vmis: []string{"a"}},
 		{name: "a dry run without VMIs", resource: "namespaces", object: "kubevirt", dryRun: true},
 	}
 	for _, tt := range tests {
