@@ -22,6 +22,8 @@ type Config struct {
 	Extent plan.Extent
 	// Nodes is how many nodes a full cluster has; 0 means 2.
 	Nodes int
+	// APIServer is the program kube-apiserver; empty means that of the toolchain.
+	APIServer string
 	// Dir is where clusters and programs are kept; empty means the folder
 	// podvisor in the user's cache folder.
 	Dir string

@@ -93,7 +93,7 @@ func listen(port string) (*net.TCPListener, error) {
 // lay writes the cluster's folder; the plan comes last.
 func (c Config) lay(tools toolchain.Tools, port int) (plan.Plan, error) {
 	p := plan.New(plan.Config{
-		Name: c.Name, Extent: c.Extent, Nodes: c.Nodes, ID: newID(),
+		Name: c.Name, Extent: c.Extent, Nodes: c.Nodes, ID: newID(), APIServer: c.APIServer,
 		State: c.state(), Kubernetes: tools.Kubernetes, Runtime: tools.Runtime, CSI: tools.CSI, Policy: tools.Policy, PauseImage: toolchain.PauseImage,
 	})
 	files, err := keys(p, port)

@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -52,22 +53,40 @@ func kubernetes(source string) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	major, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
-	minor, _, _ = strings.Cut(minor, ".")
-	const base, client = " -X k8s.io/component-base/version.", " -X k8s.io/client-go/pkg/version."
 	p := part{
 		name: "kubernetes", version: version, dir: dir,
-		programs: []program{{
-			output: "kubernetes", pkg: ".",
-			ldflags: base + "gitVersion=" + version + base + "gitMajor=" + major + base + "gitMinor=" + minor +
-				base + "gitTreeState=clean" + client + "gitVersion=" + version,
-		}},
-		links: map[string]string{},
+		programs: []program{{output: "kubernetes", pkg: ".", ldflags: versioned(version)}},
+		links:    map[string]string{},
 	}
 	for _, name := range names {
 		p.links[name] = "kubernetes"
 	}
 	return p, nil
+}
+
+// versioned are the linker's flags by which a program of Kubernetes knows its version.
+func versioned(version string) string {
+	major, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor, _, _ = strings.Cut(minor, ".")
+	const base, client = " -X k8s.io/component-base/version.", " -X k8s.io/client-go/pkg/version."
+	return base + "gitVersion=" + version + base + "gitMajor=" + major + base + "gitMinor=" + minor +
+		base + "gitTreeState=clean" + client + "gitVersion=" + version
+}
+
+// OldestAPIServer makes the API server of the oldest Kubernetes that the manifests are for, if
+// it is not in the cache, and returns the path of the program. No cluster needs it, so [Build]
+// does not make it.
+func OldestAPIServer(ctx context.Context, c Config) (string, error) { return c.program(ctx, oldest) }
+
+func oldest(source string) (part, error) {
+	dir := filepath.Join(source, "kubernetes-1.32")
+	version, err := required(dir, "k8s.io/kubernetes")
+	if err != nil {
+		return part{}, err
+	}
+	return part{name: "apiserver", version: version, dir: dir, programs: []program{{
+		output: "kube-apiserver", pkg: "k8s.io/kubernetes/cmd/kube-apiserver", ldflags: versioned(version),
+	}}}, nil
 }
 
 func containers(source string) (part, error) {

@@ -79,6 +79,13 @@ func TestParts(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, string(mod), "kubevirt.io/"+module+" => kubevirt.io/"+module+" "+v.version, "the module names its own by a folder")
 	}
+	h, err := helm(source)
+	require.NoError(t, err)
+	require.Equal(t, "-X helm.sh/helm/v4/internal/version.version="+h.version, h.programs[0].ldflags)
+	old, err := oldest(source)
+	require.NoError(t, err)
+	require.Regexp(t, `^v1\.32\.`, old.version)
+	require.Contains(t, old.programs[0].ldflags, "gitMinor=32 ")
 	r, err := containers(source)
 	require.NoError(t, err)
 	var outputs []string

@@ -10,7 +10,10 @@ import (
 // program. Its source is that of the module kubevirt.io/kubevirt, unmodified; the version
 // is set by the linker, as KubeVirt's own build does. No cluster needs it, so [Build] does not
 // make it.
-func Virtctl(ctx context.Context, c Config) (string, error) {
+func Virtctl(ctx context.Context, c Config) (string, error) { return c.program(ctx, virtctl) }
+
+// program makes the one program of a part if it is not in the cache, and returns its path.
+func (c Config) program(ctx context.Context, of func(source string) (part, error)) (string, error) {
 	c, err := c.complete()
 	if err != nil {
 		return "", err
@@ -19,7 +22,7 @@ func Virtctl(ctx context.Context, c Config) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p, err := virtctl(source)
+	p, err := of(source)
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -73,6 +74,7 @@ func apiServer(c Config) Program {
 		"--audit-log-maxsize=1000", "--audit-log-maxbackup=1",
 		// Where nothing else runs, the API server itself may be what is measured.
 		"--profiling="+strconv.FormatBool(c.Extent == APIServer), "--v=1")
+	p.Args[0] = cmp.Or(c.APIServer, p.Args[0])
 	p.Ready = []string{ready(c.pki("ca.crt"))}
 	return p
 }

@@ -32,6 +32,9 @@ type Config struct {
 	// Kubernetes and Runtime are the folders with the programs, as package
 	// toolchain makes them.
 	Kubernetes, Runtime string
+	// APIServer is another program kube-apiserver than that in the folder Kubernetes; empty
+	// means that one.
+	APIServer string
 	// CSI is the folder with the program that gives claims their volumes.
 	CSI string
 	// Policy is the folder with the program that makes NetworkPolicies hold.
