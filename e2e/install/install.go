@@ -36,6 +36,11 @@ type Config struct {
 	// Emulation lets guests run in software where there is no hardware
 	// virtualization.
 	Emulation bool
+	// Components are further components among the overlays, as "kubernetes-1.32".
+	Components []string
+	// Into is the namespace that the manifests are rendered for by [Overlay]. Empty: that
+	// of the manifests, which [Install] needs.
+	Into string
 	// Content is a digest over the images. The components start anew when it
 	// changes, though their images' names do not. Empty: there is none.
 	Content string
@@ -123,7 +128,10 @@ func (c Config) accepts(ctx context.Context) error {
 var kustomization = template.Must(template.New("").Parse(`apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [{{.Base}}]
-components: [images{{if .Emulation}}, {{.Overlays}}/emulation{{end}}]
+components: [images{{if .Emulation}}, {{.Overlays}}/emulation{{end}}{{range .Components}}, {{$.Overlays}}/{{.}}{{end}}]
+{{- if .Into}}
+namespace: {{.Into}}
+{{- end}}
 {{- if .Content}}
 patches:
 - target: {kind: (Deployment|DaemonSet)}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/podvisor/podvisor/e2e/chart"
 	"github.com/podvisor/podvisor/e2e/images"
 	"github.com/podvisor/podvisor/e2e/install"
 	"github.com/podvisor/podvisor/internal/version"
@@ -143,8 +144,8 @@ func (c Config) write(dir string, of version.Info, notes string, built []images.
 	return writeSums(dir)
 }
 
-// writeManifests writes podvisor.yaml, which names the images by their digests, and what
-// overlays of it begin with.
+// writeManifests writes podvisor.yaml, which names the images by their digests, what
+// overlays of it begin with, and the chart.
 func (c Config) writeManifests(dir string, released []image) error {
 	digests := map[string]string{}
 	for _, r := range released {
@@ -154,9 +155,8 @@ func (c Config) writeManifests(dir string, released []image) error {
 	if prefix == "" {
 		prefix = unnamed
 	}
-	overlay, err := install.Overlay(install.Config{
-		Manifests: filepath.Join(c.Root, "manifests"), Reference: func(name string) string { return prefix + "/" + name + "@" + digests[name] },
-	})
+	manifests, reference := filepath.Join(c.Root, "manifests"), func(name string) string { return prefix + "/" + name + "@" + digests[name] }
+	overlay, err := install.Overlay(install.Config{Manifests: manifests, Reference: reference})
 	defer os.RemoveAll(overlay)
 	if err != nil {
 		return fmt.Errorf("write the overlay of the manifests: %w", err)
@@ -170,8 +170,9 @@ func (c Config) writeManifests(dir string, released []image) error {
 	err = errors.Join(
 		os.WriteFile(filepath.Join(dir, "podvisor.yaml"), append([]byte(head), text...), 0o644),
 		os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(base), 0o644),
-		copyFiles(filepath.Join(dir, "overlays"), filepath.Join(c.Root, "manifests", "overlays")),
-		copyFiles(filepath.Join(dir, "instancetypes"), filepath.Join(c.Root, "manifests", "instancetypes")),
+		copyFiles(filepath.Join(dir, "overlays"), filepath.Join(manifests, "overlays")),
+		copyFiles(filepath.Join(dir, "instancetypes"), filepath.Join(manifests, "instancetypes")),
+		chart.Write(filepath.Join(dir, chart.File(c.Version)), chart.Config{Version: c.Version, Manifests: manifests, Reference: reference}),
 	)
 	if err != nil {
 		return err

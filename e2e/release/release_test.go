@@ -20,6 +20,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/e2e/chart"
+	"github.com/podvisor/podvisor/e2e/chart/charttest"
 	"github.com/podvisor/podvisor/e2e/registrytest"
 	"github.com/podvisor/podvisor/internal/testenv"
 )
@@ -141,6 +143,20 @@ func TestTheManifestsNameTheImagesByTheirDigests(t *testing.T) {
 		want("virt-controller"): 2, want("virt-handler"): 1, want("virt-launcher"): 3, want("virt-launcher-full"): 1,
 	}, count, "two Deployments; a DaemonSet; its init container, LAUNCHER_IMAGE and the policy; LAUNCHER_FULL_IMAGE")
 	require.NotContains(t, string(text), "podvisor-images", "what only names images is not applied")
+}
+
+func TestTheChartRendersTheManifestsOfTheRelease(t *testing.T) {
+	dir, conf := madeOnce(t)
+	text, err := os.ReadFile(filepath.Join(dir, "podvisor.yaml"))
+	require.NoError(t, err)
+	want := charttest.Objects(t, text)
+	out := charttest.New(t, "").Run("template", "podvisor", filepath.Join(dir, chart.File(conf.Version)), "--no-hooks", "--kube-version=1.37.0")
+	got := charttest.Objects(t, []byte(out))
+	require.NotEmpty(t, want)
+	for key, o := range want {
+		require.Equal(t, o, got[key], key)
+	}
+	require.Len(t, got, len(want))
 }
 
 func TestAnImageIsLabelledAndRunsAsItWasBuilt(t *testing.T) {

@@ -36,6 +36,14 @@ func TestNew(t *testing.T) {
 			}
 		}
 	})
+	t.Run("another API server has the same arguments", func(t *testing.T) {
+		c := config(APIServer)
+		want := New(c).ControlPlane.Program("kube-apiserver").Args
+		c.APIServer = "/cache/older/kube-apiserver"
+		got := New(c).ControlPlane.Program("kube-apiserver").Args
+		require.Equal(t, c.APIServer, got[0])
+		require.Equal(t, want[1:], got[1:])
+	})
 	t.Run("there is no golden file without a file", func(t *testing.T) {
 		require.NoError(t, filepath.WalkDir("testdata", func(path string, d os.DirEntry, err error) error {
 			if name, _ := filepath.Rel("testdata", path); err == nil && !d.IsDir() && name != "plan.json" {
