@@ -174,7 +174,7 @@ func TestTheTargetReportsWhatTheSourceCouldNot(t *testing.T) {
 	type state = vmi.MigrationState
 	for name, tt := range map[string]struct {
 		before state
-		told   Move
+		reported   Move
 		want   state // Mode and where to
 	}{
 		"all": {state{}, Move{UID: "m1", Peer: "10.0.0.2:8186", Mode: vmi.MigrationPostCopy},
@@ -192,14 +192,14 @@ func TestTheTargetReportsWhatTheSourceCouldNot(t *testing.T) {
 			m := v.Status.MigrationState
 			m.Mode, m.TargetNodeAddress = tt.before.Mode, tt.before.TargetNodeAddress
 			s := session(v, at(protocol.MigrationArrived))
-			s.Move = tt.told
+			s.Move = tt.reported
 			is := Decide(observed(v, s)).Status.MigrationState
 			require.Equal(t, tt.want, state{Mode: is.Mode, TargetNodeAddress: is.TargetNodeAddress, TargetDirectMigrationNodePorts: is.TargetDirectMigrationNodePorts})
 		})
 	}
 }
 
-func TestTheSourceThatWasRestartedReportsWhereToWhenItIsTold(t *testing.T) {
+func TestTheSourceThatWasRestartedReportsWhereToWhenItKnowsIt(t *testing.T) {
 	t.Parallel()
 	v := instance(vmi.PhaseRunning, leaving, settledBefore)
 	s := session(v, at(protocol.MigrationSends))

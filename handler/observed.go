@@ -77,7 +77,7 @@ type Session struct {
 }
 
 // Move is what the handler of the source knows of a migration, besides what the launcher
-// reports, or what that of the target was told by it.
+// reports, or what it has sent to that of the target.
 type Move struct {
 	// UID is that of the migration. Empty: none was started.
 	UID types.UID

@@ -42,7 +42,7 @@ type migrations struct {
 type acceptance struct {
 	to          protocol.Target
 	certificate string
-	told        handler.Move // what it has said of the migration at its end
+	reported        handler.Move // what it has said of the migration at its end
 }
 
 // AdmitPeer returns whether the handler whose certificate has this hash was accepted for the
@@ -214,7 +214,7 @@ func (c *Controller) remember(uid types.UID, a acceptance) error {
 	}
 	switch before, again := m.accepted[uid]; {
 	case again:
-		a.told = before.told
+		a.reported = before.reported
 	case m.settling:
 		return errSettling
 	case len(m.accepted) >= mostAccepted:
@@ -248,7 +248,7 @@ func (c *Controller) forward(ctx context.Context, of protocol.Target, call proto
 	var end protocol.MigrationEnd
 	moved := func(bool) {}
 	if call == protocol.CallMigrationFinish && json.Unmarshal(options, &end) == nil && end.Moved {
-		c.migrations.tell(end)
+		c.migrations.reported(end)
 		if c.binder != nil {
 			moved = c.announce(context.WithoutCancel(ctx), s, v)
 		}
@@ -403,13 +403,13 @@ func (m *migrations) of(pod types.UID) *runner {
 	return m.runners[pod]
 }
 
-// tell notes what the handler of the source says of a migration that was accepted, before its
+// reported notes what the handler of the source says of a migration that was accepted, before its
 // guest runs here.
-func (m *migrations) tell(end protocol.MigrationEnd) {
+func (m *migrations) reported(end protocol.MigrationEnd) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a, ok := m.accepted[end.UID]; ok {
-		a.told = handler.Move{UID: end.UID, Peer: end.Address, Mode: end.Mode}
+		a.reported = handler.Move{UID: end.UID, Peer: end.Address, Mode: end.Mode}
 		m.accepted[end.UID] = a
 	}
 }
@@ -422,8 +422,8 @@ func (m *migrations) move(pod types.UID) handler.Move {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.accepted {
-		if a.to.Pod == pod && a.told.UID != "" {
-			return a.told
+		if a.to.Pod == pod && a.reported.UID != "" {
+			return a.reported
 		}
 	}
 	return handler.Move{}
