@@ -84,7 +84,7 @@ func decide(o Observed) scheduler.Plan {
 		return ended(o)
 	case missing(o):
 		return fail(o, "the VMI does not exist any more")
-	case o.VMI.Status.Phase.Final() && !(mine(o) && state(o).Completed):
+	case o.VMI.Status.Phase.Final() && (!mine(o) || !state(o).Completed):
 		return fail(o, fmt.Sprintf("the VMI has ended in phase %s", o.VMI.Status.Phase))
 	case mine(o):
 		return moving(o)
