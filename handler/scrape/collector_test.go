@@ -26,13 +26,14 @@ type guests struct {
 	mu          sync.Mutex
 	all         []*vmi.VirtualMachineInstance
 	hang, fail  map[string]bool
+	sends       map[string]bool // those that are sent to another node
 	asked       []string
 	busy, most  int
 	afterAnswer func(name string)
 }
 
 func newGuests(names ...string) *guests {
-	g := &guests{hang: map[string]bool{}, fail: map[string]bool{}}
+	g := &guests{hang: map[string]bool{}, fail: map[string]bool{}, sends: map[string]bool{}}
 	for _, name := range names {
 		v := vmitest.New()
 		v.Name, v.UID, v.Status.NodeName = name, types.UID("uid-"+name), "n1"
@@ -52,7 +53,7 @@ func (g *guests) Stats(ctx context.Context, of protocol.Target) (protocol.Stats,
 	g.asked = append(g.asked, of.Name)
 	g.busy++
 	g.most = max(g.most, g.busy)
-	hang, fail := g.hang[of.Name], g.fail[of.Name]
+	hang, fail, sends := g.hang[of.Name], g.fail[of.Name], g.sends[of.Name]
 	g.mu.Unlock()
 	defer func() {
 		g.mu.Lock()
@@ -69,7 +70,13 @@ func (g *guests) Stats(ctx context.Context, of protocol.Target) (protocol.Stats,
 	case fail:
 		return protocol.Stats{}, errors.New("there is no domain")
 	}
-	return protocol.NewStats(map[string]any{"vcpu.0.time": uint64(2e9), "vcpu.0.state": int32(1)}), nil
+	s := protocol.NewStats(map[string]any{"vcpu.0.time": uint64(2e9), "vcpu.0.state": int32(1)})
+	if sends {
+		s.Parts = append(s.Parts, protocol.Part{Group: protocol.Job, Values: map[protocol.Stat]float64{
+			protocol.JobTotal: 9, protocol.JobProcessed: 2, protocol.JobRemaining: 7, protocol.JobDirtyPages: 1, protocol.JobPageSize: 4096, protocol.JobSpeed: 5,
+		}})
+	}
+	return s, nil
 }
 
 // remove removes a VMI.
@@ -116,6 +123,34 @@ func TestSeriesAreServedAsPrometheusReadsThem(t *testing.T) {
 kubevirt_vmi_vcpu_seconds_total{id="0",name="a",namespace="default",node="n1",state="running"} 2
 kubevirt_vmi_vcpu_seconds_total{id="0",kubernetes_vmi_label_kubevirt_io_domain="of b",name="b",namespace="default",node="n1",state="running"} 2
 `, text)
+}
+
+func TestTheSeriesOfAMigrationAreThereWhileTheGuestIsSent(t *testing.T) {
+	t.Parallel()
+	g := newGuests("a", "b")
+	scrape := scraper(t, Config{Guests: g, Fresh: time.Nanosecond})
+	moving := func() (found []string) {
+		_, text := scrape()
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "kubevirt_vmi_migration_") {
+				found = append(found, strings.TrimSpace(line))
+			}
+		}
+		return found
+	}
+	require.Empty(t, moving())
+	g.sends["b"] = true
+	const b = `{name="b",namespace="default",node="n1"} `
+	require.Equal(t, []string{
+		"kubevirt_vmi_migration_data_bytes_total" + b + "9", "kubevirt_vmi_migration_data_processed_bytes" + b + "2", "kubevirt_vmi_migration_data_remaining_bytes" + b + "7",
+		"kubevirt_vmi_migration_dirty_memory_rate_bytes" + b + "4096", "kubevirt_vmi_migration_memory_transfer_rate_bytes" + b + "5",
+	}, moving())
+	delete(g.sends, "b") // it stays, or the job is over and the domain not yet
+	require.Empty(t, moving())
+	g.sends["b"] = true
+	require.Len(t, moving(), 5, "it is sent again")
+	g.remove("b") // it runs on the other node
+	require.Empty(t, moving())
 }
 
 func TestALauncherThatHangsCostsItsOwnSeries(t *testing.T) {
