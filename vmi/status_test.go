@@ -56,6 +56,23 @@ func TestProcessorsAreCountedOverTheWholeTopology(t *testing.T) {
 	require.EqualValues(t, 12, (&vmi.CPU{Sockets: 2, Cores: 3, Threads: 2}).VCPUs())
 }
 
+func TestTheEndOfAVMIIsThatOfItsMigration(t *testing.T) {
+	failed := vmi.MigrationState{MigrationUID: "m", SourceNode: "n", TargetNode: "n2", StartTimestamp: &tuesday, EndTimestamp: &tuesday,
+		Failed: true, Completed: true, FailureReason: "the VMI has ended in phase Failed"}
+	begun := failed
+	begun.StartTimestamp = &monday
+	for name, tt := range map[string]struct{ before, want vmi.MigrationState }{
+		"it was not begun":      {vmi.MigrationState{MigrationUID: "m", SourceNode: "n", TargetNode: "n2"}, failed},
+		"it was begun":          {vmi.MigrationState{MigrationUID: "m", SourceNode: "n", TargetNode: "n2", StartTimestamp: &monday}, begun},
+		"it has ended":          {vmi.MigrationState{MigrationUID: "m", SourceNode: "n", TargetNode: "n2", Completed: true}, vmi.MigrationState{MigrationUID: "m", SourceNode: "n", TargetNode: "n2", Completed: true}},
+		"it was from elsewhere": {vmi.MigrationState{MigrationUID: "m", SourceNode: "n3", TargetNode: "n2"}, vmi.MigrationState{MigrationUID: "m", SourceNode: "n3", TargetNode: "n2"}},
+	} {
+		s := vmi.VirtualMachineInstanceStatus{Phase: vmi.PhaseRunning, NodeName: "n", MigrationState: &tt.before}
+		s.End(vmi.PhaseFailed, "Crashed", vmi.Finding{Reason: vmi.ReasonGuestNotRunning}, tuesday)
+		require.Equal(t, &tt.want, s.MigrationState, name)
+	}
+}
+
 func TestAnEndedStatusSaysNothingOfAGuestThatRuns(t *testing.T) {
 	s := vmi.VirtualMachineInstanceStatus{Phase: vmi.PhaseRunning, FSFreezeStatus: "frozen", NodeName: "n"}
 	stays := []vmi.ConditionType{vmi.ConditionSoftwareEmulation, vmi.ConditionLiveMigratable, vmi.ConditionEvictionRequested}
