@@ -119,9 +119,9 @@ test-virtctl: ## Build an unmodified virtctl of KubeVirt and do with it all that
 PREVIOUS ?= c58b14300f6182783106c2a68ba9313d3619bc73
 
 .PHONY: test-release
-test-release: ## Start a guest of the release before, roll back to it and upgrade again, with VMs running (PREVIOUS=tag)
+test-release: ## Start a guest of the release before, roll back to it and upgrade again, with VMs running; Helm on the oldest Kubernetes (PREVIOUS=tag)
 	PREVIOUS=$(PREVIOUS) go -C e2e test -tags release -count=1 -timeout 90m -p 1 -v \
-		-run '^(TestAGuestOfTheEarlierImageFindsItsStateUnderThisOne|TestPodsPullTheirImagesAnewFromARegistryThatAsksWhoItIs|TestARollbackAndAnUpgradeLeaveVMIsRunning)$$' ./release .
+		-run '^(TestAGuestOfTheEarlierImageFindsItsStateUnderThisOne|TestPodsPullTheirImagesAnewFromARegistryThatAsksWhoItIs|TestARollbackAndAnUpgradeLeaveVMIsRunning|TestHelm.*OnTheOldestKubernetes)$$' ./release ./apiserver .
 
 .PHONY: bench
 bench: ## Measure against a plain pod: start, deletion, API writes, memory, admission; streams against the shortest way

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/template"
@@ -110,30 +109,10 @@ func pack(to io.Writer, files map[string]string) error {
 }
 
 // render renders the manifests for a namespace, or for their own, with a token in the place
-// of each other value that a component of the overlays sets.
+// of each image.
 func (c Config) render(namespace string, components ...string) (_ []*resource.Resource, err error) {
-	overlays, err := os.MkdirTemp("", "podvisor-chart-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(overlays)) }()
-	if err := os.CopyFS(overlays, os.DirFS(filepath.Join(c.Manifests, "overlays"))); err != nil {
-		return nil, err
-	}
-	emulation := filepath.Join(overlays, "emulation", "kustomization.yaml")
-	text, err := os.ReadFile(emulation)
-	if err != nil {
-		return nil, err
-	}
-	const set = `value: "true"`
-	if !strings.Contains(string(text), set) {
-		return nil, fmt.Errorf("component emulation has no %s", set)
-	}
-	if err := os.WriteFile(emulation, []byte(strings.ReplaceAll(string(text), set, "value: "+token("emulation"))), 0o600); err != nil {
-		return nil, err
-	}
 	dir, err := install.Overlay(install.Config{
-		Manifests: c.Manifests, Overlays: overlays, Into: namespace, Emulation: true, Components: components,
+		Manifests: c.Manifests, Into: namespace, Components: components,
 		Reference: func(component string) string { return token("images." + camel(component)) },
 	})
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()

@@ -1,8 +1,8 @@
 // Package chart makes a Helm chart of Podvisor's manifests.
 //
 // [Write] is the main function. It renders the manifests with kustomize, the components of
-// manifests/overlays among them, and makes templates of the result: what a component sets,
-// and the fields in a table here, are values of the chart. So the manifests are the one
+// manifests/overlays among them, and makes templates of the result: the images, the
+// namespace, and the fields in a table here are values of the chart. So the manifests are the one
 // source: a default of the chart is what they say. The same manifests and images give the
 // same bytes.
 //

@@ -1,8 +1,10 @@
 package chart
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/resource"
@@ -15,6 +17,8 @@ const (
 	asJSON = "{{ toJson .Values.%s }}"
 	// asText: as a string, such as an environment variable.
 	asText = "{{ .Values.%s | quote }}"
+	// asFlag: the same of a value that is true or false.
+	asFlag = "{{ toString .Values.%s | quote }}"
 	// asCEL: a list of strings as an expression, which is a string.
 	asCEL = "{{ toJson .Values.%s | quote }}"
 	// asOptional: the field is there only if the value is.
@@ -38,10 +42,13 @@ const (
 	controllerPolicy      = "virt-controller.kubevirt.io"
 )
 
-// rules are all fields that values set, but for those that a component of the overlays sets.
+// rules are all fields that values set, but for those of images and of the namespace, which
+// kustomize finds.
 func rules() []rule {
 	all := []rule{
 		{deployment, "virt-controller", []string{"spec", "replicas"}, "virtController.replicas", asJSON},
+		{deployment, "virt-controller", variable("virt-controller", "ALLOW_EMULATION"), "emulation", asFlag},
+		{daemonSet, "virt-handler", variable("virt-handler", "ALLOW_EMULATION"), "emulation", asFlag},
 		{deployment, "virt-controller", variable("virt-controller", "CONTAINER_DISKS"), "containerDisks", asText},
 		{deployment, "virt-controller", variable("virt-controller", "POD_FIELDS"), "admission.podFields", asText},
 	}
@@ -81,21 +88,15 @@ func (c Config) templates() (templated, error) {
 	if err != nil {
 		return templated{}, err
 	}
-	// kustomize writes the namespace into some objects that are in none.
-	plain, err := c.render("")
+	known, conditions, err := c.conditions()
 	if err != nil {
 		return templated{}, err
 	}
-	older, err := c.render("", olderComponent)
-	if err != nil {
-		return templated{}, err
-	}
-	is, old := byKey(plain), byKey(older)
 	defaults := map[string]*yaml.RNode{}
 	for _, component := range []string{"virt-controller", "virt-handler", "virt-launcher", "virt-launcher-full"} {
 		defaults["images."+camel(component)] = yaml.NewStringRNode(c.Reference(component))
 	}
-	tokens := map[string]string{"namespace": asText, "emulation": asText}
+	tokens := map[string]string{"namespace": asText}
 	for _, r := range rules() {
 		if err := r.apply(objects, defaults); err != nil {
 			return templated{}, err
@@ -104,7 +105,7 @@ func (c Config) templates() (templated, error) {
 	}
 	var definitions, components strings.Builder
 	for _, o := range objects {
-		if is[key(o)].GetNamespace() == "" {
+		if known[key(o)].GetNamespace() == "" { // kustomize writes the namespace into some objects that are in none
 			if err := o.PipeE(yaml.Lookup("metadata"), yaml.Clear("namespace")); err != nil {
 				return templated{}, err
 			}
@@ -120,7 +121,11 @@ func (c Config) templates() (templated, error) {
 		if err != nil {
 			return templated{}, err
 		}
-		fmt.Fprintf(out, "---\n%s", conditional(o.GetKind(), old[key(o)] != nil, written(string(text), tokens)))
+		template := written(string(text), tokens)
+		if condition := conditions[key(o)]; condition != "" {
+			template = "{{- if " + condition + " }}\n" + template + "{{- end }}\n"
+		}
+		out.WriteString("---\n" + template)
 	}
 	values, err := writeValues(defaults)
 	return templated{definitions.String(), components.String(), values}, err
@@ -142,51 +147,71 @@ func byKey(all []*resource.Resource) map[string]*resource.Resource {
 	return out
 }
 
-// olderComponent is the component of the overlays for versions of Kubernetes that lack a kind.
-// What it leaves out is in the chart for the versions from newer on.
-const (
-	olderComponent = "kubernetes-1.32"
-	newer          = "1.36"
-)
+// switches are the components of the overlays that leave out objects, and what is true in a
+// template where they apply.
+var switches = []struct{ component, condition string }{
+	{"kubernetes-1.32", `semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version`},
+}
 
-// conditional is the template of an object that is not always there.
-func conditional(kind string, inOlder bool, text string) string {
-	switch {
-	case kind == "Namespace":
-		return "{{- if .Values.createNamespace }}\n" + text + "{{- end }}\n"
-	case !inOlder:
-		return `{{- if semverCompare ">=` + newer + `.0-0" .Capabilities.KubeVersion.Version }}` + "\n" + text + "{{- end }}\n"
+// conditions are those of objects that are not always there, by their keys. known are all
+// objects, in their own namespace.
+func (c Config) conditions() (known map[string]*resource.Resource, conditions map[string]string, err error) {
+	plain, err := c.render("")
+	if err != nil {
+		return nil, nil, err
 	}
-	return text
+	known, conditions = byKey(plain), map[string]string{"Namespace": ".Values.createNamespace"}
+	for _, s := range switches {
+		fewer, err := c.render("", s.component)
+		if err != nil {
+			return nil, nil, err
+		}
+		left := byKey(fewer)
+		for k := range known {
+			if left[k] == nil {
+				conditions[k] = "not (" + s.condition + ")"
+			}
+		}
+	}
+	return known, conditions, nil
 }
 
 // apply puts the token into the object, and what was there to the defaults.
 func (r rule) apply(objects []*resource.Resource, defaults map[string]*yaml.RNode) error {
-	for _, o := range objects {
-		if o.GetKind() != r.kind || o.GetName() != r.object {
-			continue
-		}
-		last := len(r.field) - 1
-		parent, err := o.Pipe(yaml.Lookup(r.field[:last]...))
-		if err != nil || parent == nil {
-			return fmt.Errorf("%s %s has no %s: %w", r.kind, r.object, strings.Join(r.field[:last], "."), err)
-		}
-		was, err := parent.Pipe(yaml.Lookup(r.field[last]))
-		if err != nil || was == nil != (r.as == asOptional) {
-			return fmt.Errorf("%s %s: field %s is %v, which its rule does not expect: %w", r.kind, r.object, strings.Join(r.field, "."), was, err)
-		}
-		if was != nil {
-			was = was.Copy()
-			if r.as == asCEL {
-				if was, err = yaml.Parse(yaml.GetValue(was)); err != nil {
-					return fmt.Errorf("%s %s: %s is no list: %w", r.kind, r.object, strings.Join(r.field, "."), err)
-				}
-			}
-			defaults[r.value] = was
-		}
-		return parent.PipeE(yaml.SetField(r.field[last], yaml.NewStringRNode(token(r.value))))
+	n := slices.IndexFunc(objects, func(o *resource.Resource) bool { return o.GetKind() == r.kind && o.GetName() == r.object })
+	if n < 0 {
+		return fmt.Errorf("the manifests have no %s %s", r.kind, r.object)
 	}
-	return fmt.Errorf("the manifests have no %s %s", r.kind, r.object)
+	if err := r.set(&objects[n].RNode, defaults); err != nil {
+		return fmt.Errorf("%s %s: field %s: %w", r.kind, r.object, strings.Join(r.field, "."), err)
+	}
+	return nil
+}
+
+func (r rule) set(object *yaml.RNode, defaults map[string]*yaml.RNode) error {
+	last := len(r.field) - 1
+	parent, err := object.Pipe(yaml.Lookup(r.field[:last]...))
+	if err != nil {
+		return err
+	}
+	if parent == nil {
+		return errors.New("it is not there")
+	}
+	was := parent.Field(r.field[last])
+	switch {
+	case was == nil && r.as != asOptional:
+		return errors.New("it is not there")
+	case was != nil && r.as == asOptional:
+		return errors.New("it is there, so it has a default")
+	case was != nil:
+		defaults[r.value] = was.Value.Copy()
+	}
+	if r.as == asCEL || r.as == asFlag { // what is in the string
+		if defaults[r.value], err = yaml.Parse(yaml.GetValue(was.Value)); err != nil {
+			return fmt.Errorf("%q is no value: %w", yaml.GetValue(was.Value), err)
+		}
+	}
+	return parent.PipeE(yaml.SetField(r.field[last], yaml.NewStringRNode(token(r.value))))
 }
 
 var (
