@@ -66,15 +66,23 @@ func TestTheChartRendersTheManifests(t *testing.T) {
 		}
 		require.Len(t, got, len(want))
 	}
+	plain := kustomized(t, install.Config{})
+	for name, args := range map[string]string{
+		"with the defaults":               newest,
+		"for the first version with all":  "--kube-version=1.36.0-alpha.1",
+		"for a version with a vendor's +": "--kube-version=v1.36.4+k3s1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			equal(t, plain, render(t, args))
+		})
+	}
 	for name, tt := range map[string]struct {
 		args []string
 		want install.Config
 	}{
-		"with the defaults":               {args: []string{newest}},
-		"for an older Kubernetes":         {args: []string{"--kube-version=1.35.9"}, want: install.Config{Components: []string{"kubernetes-1.32"}}},
-		"with emulation":                  {args: []string{newest, "--set=emulation=true"}, want: install.Config{Emulation: true}},
-		"for the first version with all":  {args: []string{"--kube-version=1.36.0-alpha.1"}},
-		"for a version with a vendor's +": {args: []string{"--kube-version=v1.36.4+k3s1"}},
+		"for an older Kubernetes": {args: []string{"--kube-version=1.35.9"}, want: install.Config{Components: []string{"kubernetes-1.32"}}},
+		"with emulation":          {args: []string{newest, "--set=emulation=true"}, want: install.Config{Emulation: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +97,6 @@ func TestTheChartRendersTheManifests(t *testing.T) {
 	t.Run("in another namespace", func(t *testing.T) {
 		t.Parallel()
 		want := map[string]unstructured.Unstructured{}
-		plain := kustomized(t, install.Config{})
 		for key, o := range kustomized(t, install.Config{Into: "there"}) {
 			kind, rest, _ := strings.Cut(key, " ")
 			_, object, _ := strings.Cut(rest, "/")

@@ -88,10 +88,6 @@ func (c Config) templates() (templated, error) {
 	if err != nil {
 		return templated{}, err
 	}
-	known, conditions, err := c.conditions()
-	if err != nil {
-		return templated{}, err
-	}
 	defaults := map[string]*yaml.RNode{}
 	for _, component := range []string{"virt-controller", "virt-handler", "virt-launcher", "virt-launcher-full"} {
 		defaults["images."+camel(component)] = yaml.NewStringRNode(c.Reference(component))
@@ -102,6 +98,10 @@ func (c Config) templates() (templated, error) {
 			return templated{}, err
 		}
 		tokens[r.value] = r.as
+	}
+	known, conditions, err := c.conditions()
+	if err != nil {
+		return templated{}, err
 	}
 	var definitions, components strings.Builder
 	for _, o := range objects {
