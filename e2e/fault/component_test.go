@@ -34,6 +34,8 @@ type component struct {
 	proxy     *Proxy
 	log       *os.File
 	command   func(listen string) *exec.Cmd
+	node      string   // of a virt-handler
+	streams   string   // the address at which it serves them
 	kubelet   *kubelet // of its launchers; nil: it has none
 
 	mu     sync.Mutex
@@ -42,11 +44,11 @@ type component struct {
 }
 
 // newController starts a virt-controller that sees the namespace only, and is installed in
-// it. Its requests get the fault.
-func newController(ctx context.Context, namespace string, p Point, nodes ...string) (*component, error) {
+// it. Its requests get the fault. The handlers of the nodes have these addresses.
+func newController(ctx context.Context, namespace string, p Point, handlers map[string]string) (*component, error) {
 	c := &component{name: "virt-controller", namespace: namespace, token: world.token}
 	c.command = c.controllerCommand
-	if err := install(ctx, namespace, nodes); err != nil {
+	if err := install(ctx, namespace, handlers); err != nil {
 		return nil, err
 	}
 	return c, c.start(p, namespace)
@@ -54,7 +56,7 @@ func newController(ctx context.Context, namespace string, p Point, nodes ...stri
 
 // start starts the process. Its questions about all namespaces are answered for one, if that is named.
 func (c *component) start(p Point, confine string) (err error) {
-	c.dir = filepath.Join(world.dir, c.namespace+"-"+c.name)
+	c.dir = folder(c.namespace, c.name)
 	if err := os.Mkdir(c.dir, 0o711); err != nil {
 		return err
 	}
@@ -62,7 +64,7 @@ func (c *component) start(p Point, confine string) (err error) {
 		return err
 	}
 	c.addr = address()
-	c.proxy, err = NewProxy(ProxyConfig{Server: world.server, Transport: world.toward, Addr: address(), Namespace: confine, Accounts: home,
+	c.proxy, err = NewProxy(ProxyConfig{Server: world.server, Transport: world.toward, Addr: address(), Namespace: confine, Accounts: home, Apart: c.apart(),
 		Certificate: world.shown, Overdue: world.overdue, Kind: p.Kind, Step: p.Step, Process: c})
 	if err != nil {
 		return err
@@ -75,6 +77,18 @@ func (c *component) start(p Point, confine string) (err error) {
 	}
 	c.first = start(func() *exec.Cmd { return c.command(c.addr) })
 	return nil
+}
+
+// folder is that of a component's files.
+func folder(namespace, name string) string { return filepath.Join(world.dir, namespace+"-"+name) }
+
+// apart is the object whose steps have names of their own: most of the requests of a handler are
+// about others.
+func (c *component) apart() string {
+	if c.node == "" {
+		return ""
+	}
+	return moverName
 }
 
 // address is an address of this host that nothing else has, nor will have: what connects to
@@ -90,7 +104,7 @@ var (
 )
 
 // install makes in a namespace what the manifests make in that of the installation.
-func install(ctx context.Context, namespace string, nodes []string) error {
+func install(ctx context.Context, namespace string, handlers map[string]string) error {
 	kube := world.kube
 	if _, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
 		return err
@@ -107,14 +121,14 @@ func install(ctx context.Context, namespace string, nodes []string) error {
 	_, errBinding := kube.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{})
 	_, errSecret := kube.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
 	err = errors.Join(errRole, errBinding, errSecret)
-	for _, node := range nodes {
-		err = errors.Join(err, makeHandler(ctx, namespace, node))
+	for node, host := range handlers {
+		err = errors.Join(err, makeHandler(ctx, namespace, node, host))
 	}
 	return err
 }
 
-// makeHandler makes the pod of virt-handler on a node, with the address of those that are played.
-func makeHandler(ctx context.Context, namespace, node string) error {
+// makeHandler makes the pod of virt-handler on a node, with its address.
+func makeHandler(ctx context.Context, namespace, node, host string) error {
 	pods := world.kube.CoreV1().Pods(namespace)
 	p, err := pods.Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "virt-handler-" + node, Labels: map[string]string{vmi.AppLabel: "virt-handler"}},
@@ -125,7 +139,7 @@ func makeHandler(ctx context.Context, namespace, node string) error {
 		return err
 	}
 	p.Status.Phase = corev1.PodRunning
-	p.Status.PodIP, p.Status.PodIPs = world.nodes.movers.host, []corev1.PodIP{{IP: world.nodes.movers.host}}
+	p.Status.PodIP, p.Status.PodIPs = host, []corev1.PodIP{{IP: host}}
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	_, err = pods.UpdateStatus(ctx, p, metav1.UpdateOptions{})
 	return err

@@ -7,10 +7,12 @@
 // by the tests, so that a point takes a second or two, and points run beside each other: the
 // proxy confines a component to one namespace.
 //
-// virt-controller is tried with played launchers and handlers: there are two nodes, and a VMI
-// is migrated, and leaves its node again when its pod is evicted. virt-handler is tried beside a
-// virt-controller without faults: its launchers are processes, each with a network namespace
-// in which it binds the pod's network.
+// virt-controller is tried with played launchers and handlers: a VMI is migrated, and leaves its
+// node again when its pod is evicted. virt-handler is tried beside a virt-controller and a
+// virt-handler of another node without faults: its launchers are processes, each with a network
+// namespace in which it binds the pod's network. A VMI is migrated to the other node and back:
+// between such handlers a migration may fail, and is then made again, but its guest runs in one
+// pod at a time and is not lost.
 //
 // A point is a component, a kind of fault and a step. TestPoints runs some, chosen by
 // -seed, and all of them with -whole; or the one of -component, -kind and -step, which is the

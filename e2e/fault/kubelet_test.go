@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,18 +17,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// kubelet plays the scheduler and the kubelet of a node with a virt-handler: launchers are
-// processes of their own, each with a network namespace and a socket.
+// kubelet plays the kubelets of two nodes with a virt-handler each: launchers are processes of
+// their own, each with a network namespace and a socket.
 type kubelet struct {
-	node    string
-	dir     string // of pods
-	again   func(key string)
-	writers *writers
+	nodes    [2]string         // the first one is the one that is tried
+	dirs     map[string]string // of pods, by node
+	journals string            // the folder of what the guests of VMIs did
+	again    func(key string)
+	writers  *writers
 
 	mu   sync.Mutex
 	runs map[types.UID]*launched
@@ -49,17 +47,21 @@ func (n *nodes) kubelet(namespace string) *kubelet {
 	return n.kubelets[namespace]
 }
 
-// handled plays the node of a virt-handler for a namespace.
-func (n *nodes) handled(namespace, node, dir string) *kubelet {
+// handled plays the nodes of two virt-handlers for a namespace.
+func (n *nodes) handled(namespace string, two ...string) (*kubelet, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	k := &kubelet{node: node, dir: dir, again: func(key string) { n.loop.Add("pod/" + key) }, writers: n.writers, runs: map[types.UID]*launched{}}
+	k := &kubelet{nodes: [2]string(two), dirs: map[string]string{}, journals: folder(namespace, "journals"),
+		again: func(key string) { n.loop.Add("pod/" + key) }, writers: n.writers, runs: map[types.UID]*launched{}}
+	for _, node := range two {
+		k.dirs[node] = filepath.Join(folder(namespace, handlerName(node)), "pods")
+	}
 	n.kubelets[namespace] = k
-	return k
+	return k, os.Mkdir(k.journals, 0o700)
 }
 
-// step does the next thing for a pod.
-func (k *kubelet) step(ctx context.Context, p *corev1.Pod, orphan bool) error {
+// step does the next thing for a pod, which is for this node if it has none yet.
+func (k *kubelet) step(ctx context.Context, p *corev1.Pod, node string, orphan bool) error {
 	pods := world.kube.CoreV1().Pods(p.Namespace)
 	k.mu.Lock()
 	r := k.runs[p.UID]
@@ -71,7 +73,7 @@ func (k *kubelet) step(ctx context.Context, p *corev1.Pod, orphan bool) error {
 		}
 		return pods.Delete(ctx, p.Name, exactly(p.UID))
 	case p.Spec.NodeName == "":
-		return pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: k.node}}, metav1.CreateOptions{})
+		return pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}, metav1.CreateOptions{})
 	case r == nil && p.Status.Phase == corev1.PodPending:
 		if err := k.start(p); err != nil {
 			return err
@@ -80,8 +82,11 @@ func (k *kubelet) step(ctx context.Context, p *corev1.Pod, orphan bool) error {
 	case r != nil && p.Status.Phase == corev1.PodPending: // the status was not written
 		return writeStatus(ctx, p, corev1.PodRunning, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
 	case r != nil && r.ended() && p.Status.Phase == corev1.PodRunning:
-		return writeStatus(ctx, p, corev1.PodSucceeded, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			Reason: "Completed", FinishedAt: metav1.Now(), Message: protocol.End{Reason: protocol.Shutdown}.Termination()}})
+		phase, end := corev1.PodSucceeded, &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.Now(), Message: r.termination()}
+		if e, ok := protocol.ParseTermination(end.Message); !ok || e.Reason.Failed() {
+			phase, end.Reason, end.ExitCode = corev1.PodFailed, "Error", 1
+		}
+		return writeStatus(ctx, p, phase, corev1.ContainerState{Terminated: end})
 	}
 	return nil
 }
@@ -99,7 +104,7 @@ func writeStatus(ctx context.Context, p *corev1.Pod, phase corev1.PodPhase, stat
 }
 
 // launcherName is the variable by which the program of the tests is a launcher: the namespace,
-// the name and the UID of its VMI.
+// the name and the UID of its VMI, and the name of its pod.
 const launcherName = "FAULT_LAUNCHER"
 
 // podNetwork makes in a network namespace what a CNI plugin makes for a pod.
@@ -108,18 +113,23 @@ ip link set lo up && ip link set node up && ip link set eth0 up && ip route add 
 
 // start starts the launcher of a pod, as the user of launchers.
 func (k *kubelet) start(p *corev1.Pod) error {
-	dir := filepath.Join(k.dir, string(p.UID), "volumes/kubernetes.io~empty-dir", vmi.SocketsVolume)
+	dir := filepath.Join(k.dirs[p.Spec.NodeName], string(p.UID), "volumes/kubernetes.io~empty-dir", vmi.SocketsVolume)
 	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chown(dir, vmi.RuntimeUID, vmi.RuntimeUID)); err != nil {
 		return err
 	}
-	log, err := os.Create(filepath.Join(k.dir, string(p.UID), "log"))
+	owner := metav1.GetControllerOfNoCopy(p)
+	log, err := os.Create(filepath.Join(k.dirs[p.Spec.NodeName], string(p.UID), "log"))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	owner := metav1.GetControllerOfNoCopy(p)
-	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"launcher"}, Dir: dir, Stdout: log, Stderr: log,
-		Env: []string{launcherName + "=" + strings.Join([]string{p.Namespace, owner.Name, string(owner.UID)}, "/")},
+	journal, err := os.OpenFile(filepath.Join(k.journals, owner.Name+" "+string(owner.UID)), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = journal.Close() }()
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"launcher"}, Dir: dir, Stdout: log, Stderr: log, ExtraFiles: []*os.File{journal},
+		Env: []string{launcherName + "=" + strings.Join([]string{p.Namespace, owner.Name, string(owner.UID), p.Name}, "/")},
 		SysProcAttr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET,
 			Credential: &syscall.Credential{Uid: vmi.RuntimeUID, Gid: vmi.RuntimeUID}}}
 	k.writers.begin(p)
@@ -171,110 +181,36 @@ func (k *kubelet) end() {
 	}
 }
 
-// oracle says what is wrong with the launchers: the guest of each was started once, and none
-// is left.
+// termination is the message that the launcher has left.
+func (r *launched) termination() string {
+	text, err := os.ReadFile(filepath.Join(r.dir, terminationFile))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// oracle says what is wrong with the launchers: a guest is started and stopped once, runs in one
+// pod at a time, and no launcher is left.
 func (k *kubelet) oracle() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var errs []error
 	for uid, r := range k.runs {
-		text, err := os.ReadFile(filepath.Join(r.dir, guestFile))
-		if err != nil {
-			errs = append(errs, err)
-		}
-		if got := string(text); got != "started\nstopped\n" {
-			errs = append(errs, fmt.Errorf("the guest of pod %s: %q", uid, got))
-		}
 		select {
 		case <-r.done:
 		case <-time.After(10 * time.Second):
 			errs = append(errs, fmt.Errorf("the launcher of pod %s runs on", uid))
 		}
 	}
+	files, err := os.ReadDir(k.journals)
+	errs = append(errs, err)
+	for _, f := range files {
+		text, err := os.ReadFile(filepath.Join(k.journals, f.Name()))
+		errs = append(errs, err)
+		if err := judge(string(text)); err != nil {
+			errs = append(errs, fmt.Errorf("the guest of VMI %s: %w:\n%s", f.Name(), err, text))
+		}
+	}
 	return errors.Join(errs...)
-}
-
-// guestFile is where a launcher notes what its guest did.
-const guestFile = "guest"
-
-// runLauncher is a launcher whose guest does at once what is desired.
-func runLauncher() int {
-	id := strings.Split(os.Getenv(launcherName), "/")
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	l := &guestOf{}
-	l.server = control.NewServer(control.ServerConfig{Namespace: id[0], Name: id[1], UID: types.UID(id[2]), Put: l.put})
-	socket, err := net.Listen("unix", vmi.LauncherSocket)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	serving, cancel := context.WithCancel(context.Background())
-	go func(tests int) {
-		for ; os.Getppid() == tests; time.Sleep(time.Second) {
-		}
-		os.Exit(1) // the tests were killed
-	}(os.Getppid())
-	go func() {
-		select {
-		case <-ctx.Done():
-			l.end(true)
-		case <-l.server.Drained():
-		}
-		select {
-		case <-l.server.Drained():
-		case <-time.After(3 * time.Second): // without a handler, the status of the pod says it
-		}
-		cancel()
-	}()
-	if err := l.server.Serve(serving, socket); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
-
-// guestOf is the guest of a launcher.
-type guestOf struct {
-	server *control.Server
-
-	mu    sync.Mutex
-	state protocol.State
-}
-
-func (l *guestOf) put(d protocol.Desired) error {
-	if d.Stop != nil {
-		l.end(false)
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.state.Phase == "" {
-		note("started")
-		l.state = protocol.State{Phase: protocol.Running, Emulated: true}
-	}
-	l.state.Generation = d.Generation
-	l.server.Publish(l.state)
-	return nil
-}
-
-func (l *guestOf) end(terminated bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.state.Phase == protocol.Ended {
-		return
-	}
-	note("stopped")
-	l.state = protocol.State{Phase: protocol.Ended, Generation: l.state.Generation, End: &protocol.End{Reason: protocol.Shutdown, Terminated: terminated}}
-	l.server.Publish(l.state)
-}
-
-func note(what string) {
-	f, err := os.OpenFile(guestFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err == nil {
-		_, err = fmt.Fprintln(f, what)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
-// otherNode are the two played nodes, by each other.
-var otherNode = map[string]string{"n1": "n2", "n2": "n1"}
+// playedNodes are those without a virt-handler of their own.
+var playedNodes = [2]string{"n1", "n2"}
 
 // movers play the handlers of n1 and n2 where virt-controller calls them about migrations. A
 // guest moves at once when it is asked to.
@@ -60,7 +60,7 @@ func serveMovers(ctx context.Context, n *nodes) (*movers, error) {
 		}
 	})
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, stream.CertificateAnnotation, m.certificate.Hash)
-	for node := range otherNode {
+	for _, node := range playedNodes {
 		if _, err := world.kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			return nil, err
 		}
@@ -148,19 +148,41 @@ func moved(v *vmi.VirtualMachineInstance) bool {
 }
 
 // migrate makes a migration of the VMI. A user who is refused, as while virt-controller does not
-// answer the review, asks again. One that was not answered may have been made.
+// answer the review, asks again. One that was not answered may have been made. Between handlers
+// that are processes a migration may fail, and is deleted, which leaves nothing of it; then
+// there is another one.
 func (u *user) migrate(ctx context.Context, name, of string) error {
+	all := world.vmis.VirtualMachineInstanceMigrations(u.namespace)
 	m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	m.Spec.VMIName = of
 	for w := newWait(); ; {
-		_, err := world.vmis.VirtualMachineInstanceMigrations(u.namespace).Create(ctx, m, metav1.CreateOptions{})
-		if err = ignoreExists(err); err == nil || w.over() {
-			return err
+		_, err := all.Create(ctx, m, metav1.CreateOptions{})
+		if err = ignoreExists(err); err == nil && !u.handled {
+			return nil
+		}
+		if err == nil {
+			var now *vmi.VirtualMachineInstanceMigration
+			now, err = all.Get(ctx, name, metav1.GetOptions{})
+			switch {
+			case err != nil:
+			case now.Status.Phase == vmi.MigrationPhaseSucceeded:
+				return nil
+			case now.DeletionTimestamp != nil:
+				err = errors.New("it is being deleted")
+			case now.Status.Phase == vmi.MigrationPhaseFailed:
+				u.failed = append(u.failed, fmt.Sprintf("%+v", now.Status.MigrationState))
+				err = errors.Join(errors.New("it has failed"), all.Delete(ctx, name, metav1.DeleteOptions{}))
+			default:
+				err = fmt.Errorf("it is %s", now.Status.Phase)
+			}
+		}
+		if w.over() {
+			return fmt.Errorf("migration %s: %w; before it failed: %q", name, err, u.failed)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(time.Second):
+		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }
@@ -201,5 +223,5 @@ func (u *user) evict(ctx context.Context, name string) error {
 
 // ofMigrations says that the step is one that migrations alone have.
 func ofMigrations(s Step) bool {
-	return slices.ContainsFunc([]string{"virtualmachineinstancemigrations", "serviceaccounts/token", "get nodes", "migrationpolicies"}, s.names)
+	return slices.ContainsFunc([]string{"virtualmachineinstancemigrations", "serviceaccounts/token", "tokenreviews", "get nodes", "migrationpolicies", " of " + moverName}, s.names)
 }

@@ -70,7 +70,7 @@ func play(ctx context.Context) (*nodes, error) {
 		mine: map[string]*client.Client{},
 	}
 	var err error
-	for node := range otherNode {
+	for _, node := range playedNodes {
 		as := rest.CopyConfig(world.config)
 		as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + home + ":virt-handler",
 			Extra: map[string][]string{"authentication.kubernetes.io/node-name": {node}}}
@@ -332,7 +332,7 @@ const launcherImage = "podvisor/virt-launcher:v1"
 // its guest off, and its handler reports that first.
 func (n *nodes) stepPod(ctx context.Context, p *corev1.Pod) error {
 	if k := n.kubelet(p.Namespace); k != nil {
-		return k.step(ctx, p, n.orphan(p))
+		return k.step(ctx, p, n.nodeFor(p), n.orphan(p))
 	}
 	pods := world.kube.CoreV1().Pods(p.Namespace)
 	switch {
@@ -360,13 +360,17 @@ func (n *nodes) stepPod(ctx context.Context, p *corev1.Pod) error {
 	return nil
 }
 
-// nodeFor is the node for a pod: n1, or for the target of a migration the one where its VMI is
-// not.
+// nodeFor is the node for a pod: the first one, or for the target of a migration the one where its
+// VMI is not.
 func (n *nodes) nodeFor(p *corev1.Pod) string {
-	if v := n.of(p); v != nil && p.Labels[vmi.MigrationJobLabel] != "" {
-		return otherNode[v.Status.NodeName]
+	two := playedNodes
+	if k := n.kubelet(p.Namespace); k != nil {
+		two = k.nodes
 	}
-	return "n1"
+	if v := n.of(p); v != nil && p.Labels[vmi.MigrationJobLabel] != "" && v.Status.NodeName == two[0] {
+		return two[1]
+	}
+	return two[0]
 }
 
 // of is the VMI of a pod.

@@ -33,6 +33,8 @@ type ProxyConfig struct {
 	// Accounts is the namespace of the accounts whose tokens the component asks for. Empty:
 	// that of the request.
 	Accounts string
+	// Apart is the name of an object whose steps have names of their own. Empty: none has.
+	Apart string
 	// Certificate is what the component trusts, and Overdue the same, expired. Required.
 	Certificate, Overdue *tls.Certificate
 	// Kind and Step are what is injected, and where. An empty Kind: nothing is.
@@ -208,7 +210,7 @@ func drop() { panic(http.ErrAbortHandler) }
 // ServeHTTP passes one request on.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := parse(r)
-	kind := p.reached(q.name())
+	kind := p.reached(q.name(p.cfg.Apart))
 	switch kind {
 	case Refused:
 		p.refuse()

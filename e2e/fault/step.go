@@ -44,6 +44,8 @@ type request struct {
 	resource string
 	// namespace is empty for all namespaces and for what has none.
 	namespace string
+	// object is the name of the object. Empty: it is about more than one, or a new one.
+	object string
 	// root is the path before the namespace or the resource, and rest what follows.
 	root, rest string
 }
@@ -69,6 +71,9 @@ func parse(r *http.Request) request {
 	q.rest = strings.Join(parts, "/")
 	q.resource = parts[0]
 	named := len(parts) > 1
+	if named {
+		q.object = parts[1]
+	}
 	if len(parts) > 2 {
 		q.resource += "/" + parts[2]
 	}
@@ -97,9 +102,13 @@ func verb(r *http.Request, named bool) string {
 	return "list"
 }
 
-func (q request) name() string {
-	if q.resource == "" {
+// name is that of the step. The object that stands apart is part of it.
+func (q request) name(apart string) string {
+	switch {
+	case q.resource == "":
 		return q.verb + " " + q.rest
+	case apart != "" && q.object == apart:
+		return q.verb + " " + q.resource + " of " + apart
 	}
 	return q.verb + " " + q.resource
 }

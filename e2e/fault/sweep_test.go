@@ -63,7 +63,7 @@ func run(ctx context.Context, namespace string, p Point, want map[string]shot) (
 		return o
 	}
 	c := s.tried
-	u := &user{namespace: namespace, moves: s.handler == nil, shots: map[string]shot{}, want: want}
+	u := &user{namespace: namespace, handled: s.handler != nil, shots: map[string]shot{}, want: want}
 	if err = s.awaitReady(ctx); err == nil {
 		err = trace(ctx, u)
 	}
@@ -71,8 +71,11 @@ func run(ctx context.Context, namespace string, p Point, want map[string]shot) (
 	if err == nil {
 		var lives []life
 		if lives, err = world.nodes.history(namespace); err == nil {
-			err = errors.Join(oracle(lives, u.moves), world.nodes.writers.oracle(namespace, wantedWriters), s.oracle())
+			err = errors.Join(oracle(lives, len(u.failed)), world.nodes.writers.oracle(namespace, wantedWriters), s.oracle())
 		}
+	}
+	if err == nil && p.Kind == "" && len(u.failed) > 0 {
+		err = fmt.Errorf("migrations fail without a fault: %q", u.failed)
 	}
 	said := c.said()
 	if err == nil && strings.Contains(said, "panic") {
