@@ -75,7 +75,7 @@ func observePool(ctx context.Context, c *Controller, p *vmpool.VirtualMachinePoo
 		return nil, err
 	}
 	for _, r := range revisions {
-		o.Revisions = append(o.Revisions, r.(*appsv1.ControllerRevision))
+		o.Revisions = append(o.Revisions, deleting(r.(*appsv1.ControllerRevision), &c.deleted, o.Now))
 	}
 	next := func(p *vmpool.VirtualMachinePool, refusal *vmi.Finding) scheduler.Plan {
 		now := o

@@ -32,7 +32,7 @@ func Decide(o Observed) scheduler.Plan {
 	var c change
 	if !o.Pool.Spec.Paused {
 		c.replaced, c.delete, c.recheck = heal(o, s)
-		c.create = create(o, s, len(c.delete))
+		c.create = create(o, s)
 		c.refused = o.Refusal != nil && len(c.create) > 0
 		if c.refused {
 			c.create = nil
@@ -89,7 +89,7 @@ type change struct {
 // are deleted.
 func (c change) plan(o Observed, s situation) scheduler.Plan {
 	var p scheduler.Plan
-	if len(c.create)+len(c.change) > 0 && !slices.ContainsFunc(o.Revisions, func(r *appsv1.ControllerRevision) bool { return r.Name == s.Revision.Name }) {
+	if s.lacksRevision(o, c) {
 		p.Actions = append(p.Actions, scheduler.CreateRevision{Revision: s.Revision})
 	}
 	for _, v := range c.create {
@@ -112,6 +112,17 @@ func (c change) plan(o Observed, s situation) scheduler.Plan {
 	p.Actions = append(p.Actions, forget(o, s)...)
 	p.Recheck = soonest(c.recheck, status.Recheck)
 	return p
+}
+
+// lacksRevision says that the revision of the template is not there, which VMs have or get.
+func (s situation) lacksRevision(o Observed, c change) bool {
+	has := func(m member) bool { return m.revision() == s.Revision.Name }
+	if len(c.create)+len(c.change) == 0 && (o.Pool.Spec.Paused || !slices.ContainsFunc(s.members, has)) {
+		return false
+	}
+	return !slices.ContainsFunc(o.Revisions, func(r *appsv1.ControllerRevision) bool {
+		return r.Name == s.Revision.Name && r.DeletionTimestamp == nil
+	})
 }
 
 // soonest is the shorter of two times of which 0 is none.

@@ -85,7 +85,7 @@ func failsToStart(a *vmpool.PoolAutohealing, m member) bool {
 	if a.StartUpFailureThreshold != nil {
 		threshold = int(*a.StartUpFailureThreshold)
 	}
-	return m.failing() && m.Status.StartFailure.ConsecutiveFailCount >= threshold && !m.busy() && !m.stops()
+	return m.failing() && m.failedStarts() >= threshold && !m.busy() && !m.stops()
 }
 
 // wanted is how long a VM has to fail before it is replaced, after the replacements of its

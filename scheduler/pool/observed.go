@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/vmpool"
@@ -93,15 +94,6 @@ func (m member) stale() bool {
 	return m.runs() && m.instance.Labels[vmi.PoolRevisionLabel] != m.revision()
 }
 
-// toRun says that the VM starts by itself, again and again or once.
-func (m member) toRun() bool {
-	switch m.Spec.Strategy() {
-	case vmi.RunAlways, vmi.RunRerunOnFailure, vmi.RunOnce:
-		return true
-	}
-	return false
-}
-
 // restartable says that the VM may be asked to restart.
 func (m member) restartable() bool {
 	s := m.Spec.Strategy()
@@ -109,10 +101,27 @@ func (m member) restartable() bool {
 		len(m.Status.StateChangeRequests) == 0 && !m.busy()
 }
 
-// failing says that the last start of the VM failed.
+// failing says that the last start of the VM failed. Its status says so until its loop has seen
+// that the next one ran. One that is started by hand stays as it failed, and nothing counts it.
 func (m member) failing() bool {
-	f := m.Status.StartFailure
-	return m.toRun() && f != nil && f.ConsecutiveFailCount > 0
+	if m.instance != nil && vm.HasRun(m.instance) {
+		return false
+	}
+	switch m.Spec.Strategy() {
+	case vmi.RunAlways, vmi.RunRerunOnFailure, vmi.RunOnce:
+		return m.failedStarts() > 0
+	case vmi.RunManual:
+		return m.instance != nil && m.instance.Status.Phase == vmi.PhaseFailed
+	}
+	return false
+}
+
+// failedStarts is how many starts of the VM failed in a row.
+func (m member) failedStarts() int {
+	if m.Status.StartFailure == nil {
+		return 0
+	}
+	return m.Status.StartFailure.ConsecutiveFailCount
 }
 
 // stops says that a stop of the VM was asked for and has not happened.
@@ -135,12 +144,24 @@ func (m member) ready() bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// down says that the VM is to run, or runs, and is not ready.
-func (m member) down() bool { return !m.ready() && (m.runs() || m.toRun() && !m.off()) }
+// down says that the VM runs, or is about to, and is not ready.
+func (m member) down() bool { return !m.ready() && (m.runs() || m.starts()) }
 
-// off says that the VM ran as long as it is to: its user stopped it, or it powered itself off.
-func (m member) off() bool {
-	return m.Status.PrintableStatus == vmi.StatusStopped && m.Spec.Strategy() != vmi.RunAlways && !m.failing()
+// starts says that the VM is about to get a VMI: by its run strategy, by a request, or by what
+// its status says, which is that of a moment ago. It is not so of one that its user stopped,
+// or that powered itself off and stays so.
+func (m member) starts() bool {
+	asked := slices.ContainsFunc(m.Status.StateChangeRequests, func(r vmi.StateChangeRequest) bool { return r.Action == vmi.StartRequest })
+	is := m.Status.PrintableStatus
+	switch m.Spec.Strategy() {
+	case vmi.RunAlways:
+		return true
+	case vmi.RunRerunOnFailure, vmi.RunOnce:
+		return asked || m.failing() || is != vmi.StatusStopped
+	case vmi.RunManual:
+		return asked || is != vmi.StatusStopped && is != ""
+	}
+	return false
 }
 
 // busy says that the VM moves to another node, or that its disks are being saved or restored.

@@ -69,7 +69,7 @@ func proactive(o Observed, s situation, all []member, p *vmpool.PoolProactiveUpd
 		return order(a, b)
 	})
 	left := o.Pool.Spec.MostUnavailable() - unavailable(o, s)
-	proven, tried := trial(s, all)
+	proven, tried := trial(s)
 	for _, m := range due {
 		cost := 0
 		if m.ready() {
@@ -100,11 +100,12 @@ func unavailable(o Observed, s situation) int {
 }
 
 // trial says whether a VM is ready that was started with the template, and how many are on
-// their way there.
-func trial(s situation, all []member) (proven bool, tried int) {
-	for _, m := range all {
+// their way there: also those that are about to start, as they get the template before, and
+// those that are deleted by this plan.
+func trial(s situation) (proven bool, tried int) {
+	for _, m := range s.members {
 		switch {
-		case m.revision() != s.Revision.Name || m.stale() && !m.ends():
+		case m.runs() && (m.revision() != s.Revision.Name || m.stale() && !m.ends()):
 		case m.ready():
 			proven = true
 		case m.down():

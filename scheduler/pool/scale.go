@@ -13,7 +13,7 @@ import (
 
 // create are the VMs that are missing, with the lowest ordinals that are free. One that is
 // replaced comes back under its name, which is not free before it is gone.
-func create(o Observed, s situation, healed int) []*vmi.VirtualMachine {
+func create(o Observed, s situation) []*vmi.VirtualMachine {
 	missing := min(o.Pool.Spec.Wanted()-len(s.members)-s.returning(o), burst)
 	taken := map[string]bool{}
 	for _, v := range o.VMs {

@@ -102,7 +102,10 @@ func failure(o Observed, s situation, c change, invalid *vmi.Finding) *vmi.Findi
 
 // failed says that the VM does not start.
 func failed(m member) string {
-	return fmt.Sprintf("VirtualMachine %s failed to start, %d times in a row,", m.Name, m.Status.StartFailure.ConsecutiveFailCount)
+	if n := m.failedStarts(); n > 0 {
+		return fmt.Sprintf("VirtualMachine %s failed to start, %d times in a row,", m.Name, n)
+	}
+	return fmt.Sprintf("VirtualMachine %s failed to start", m.Name)
 }
 
 // because is why the VM does not start.

@@ -182,7 +182,11 @@ func (w *world) play() {
 		case v.DeletionTimestamp != nil:
 			w.vms = slices.DeleteFunc(w.vms, func(x *vmi.VirtualMachine) bool { return x == v })
 		case i == nil && v.Spec.Strategy() == vmi.RunAlways:
-			i = vmitest.New(vmitest.WithName(v.Name), vmitest.WithPhase(vmi.PhaseRunning), vmitest.WithMemory(v.Spec.Template.Spec.Domain.Memory.Guest.String()))
+			memory, phase := v.Spec.Template.Spec.Domain.Memory.Guest.String(), vmi.PhaseRunning
+			if w.broken[memory] {
+				phase = vmi.PhaseScheduling
+			}
+			i = vmitest.New(vmitest.WithName(v.Name), vmitest.WithPhase(phase), vmitest.WithMemory(memory))
 			i.Labels, i.UID = v.Spec.Template.ObjectMeta.Labels, w.uid()
 			i.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(v, vmi.VirtualMachines.GroupVersionKind)}
 			w.vmis[v.Name], v.Status.PrintableStatus = i, vmi.StatusRunning
