@@ -93,8 +93,11 @@ func (w *pooled) change(ctx context.Context, a scheduler.ChangeVM) error {
 	if f == nil || f.ConsecutiveFailCount == 0 {
 		return nil
 	}
+	// The loop of VMs may write at the same moment. Only another count is left as it is.
+	const at = "/status/startFailure"
 	none := vmi.StartFailure{LastFailedVMIUID: f.LastFailedVMIUID}
-	if _, err := w.patch(ctx, now, append(unchanged(now), jsonpatch.Replace("/status/startFailure", none)), "status"); err != nil {
+	forget := []jsonpatch.Operation{jsonpatch.Test("/metadata/uid", now.UID), jsonpatch.Test(at, f), jsonpatch.Replace(at, none)}
+	if _, err := w.patch(ctx, now, forget, "status"); err != nil && !apierrors.IsInvalid(err) {
 		return fmt.Errorf("write status.startFailure of VirtualMachine %s/%s: %w", v.Namespace, v.Name, err)
 	}
 	return nil
