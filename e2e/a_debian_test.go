@@ -19,7 +19,7 @@ import (
 func TestADebianGuestIsConfiguredByCloudInitAndItsAgent(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	built, err := images.Build(t.Context(), images.Config{Names: images.Extra(), Out: t.Output()})
+	built, err := images.Build(t.Context(), images.Config{Names: []string{"debian-guest"}, Out: t.Output()})
 	require.NoError(t, err)
 	require.NoError(t, world.cluster.Load(t.Context(), images.Tars(built)...))
 

@@ -12,11 +12,12 @@ import (
 	"strings"
 )
 
-// apt asks Debian's archive of one suite, from the sources in images/suites, with lists
-// of its own: what the host has installed, its release and its sources do not matter.
+// apt asks Debian's archive of one suite and architecture, from the sources in
+// images/suites, with lists of its own: what the host has installed, its release and its
+// sources do not matter.
 type apt struct {
-	c     *cache
-	suite string
+	c           *cache
+	suite, arch string
 }
 
 // sources is the file with the sources of a suite.
@@ -26,7 +27,7 @@ func (c *cache) sources(suite string) string {
 
 // run runs a program of apt in a folder; empty is that of the process.
 func (a apt) run(ctx context.Context, dir, program string, args ...string) ([]byte, error) {
-	own := a.c.path("apt", a.suite)
+	own := a.c.path("apt", named(a.suite, a.arch))
 	for _, d := range []string{"lists/partial", "cache/archives/partial", "none"} {
 		if err := os.MkdirAll(filepath.Join(own, d), 0o755); err != nil {
 			return nil, err
@@ -39,7 +40,7 @@ func (a apt) run(ctx context.Context, dir, program string, args ...string) ([]by
 		"Dir::State::lists=" + own + "/lists", "Dir::Cache=" + own + "/cache",
 		// With no status file apt takes nothing for installed already.
 		"Dir::State::status=/dev/null",
-		"APT::Architecture=amd64", "APT::Architectures=amd64", "APT::Install-Recommends=false", "APT::Sandbox::User=root", "Acquire::Languages=none",
+		"APT::Architecture=" + a.arch, "APT::Architectures=" + a.arch, "APT::Install-Recommends=false", "APT::Sandbox::User=root", "Acquire::Languages=none",
 	} {
 		options = append(options, "-o", o)
 	}
@@ -55,14 +56,14 @@ func (a apt) update(ctx context.Context) error {
 	if _, err := os.Stat(a.c.sources(a.suite)); err != nil {
 		return fmt.Errorf("sources of Debian %s: %w", a.suite, err)
 	}
-	a.c.say("  getting the lists of Debian %s", a.suite)
+	a.c.say("  getting the lists of Debian %s for %s", a.suite, a.arch)
 	_, err := a.run(ctx, "", "apt-get", "update")
 	return err
 }
 
 // updated gets lists where there are none.
 func (a apt) updated(ctx context.Context) error {
-	if lists, _ := filepath.Glob(a.c.path("apt", a.suite, "lists", "*_Packages*")); len(lists) > 0 {
+	if lists, _ := filepath.Glob(a.c.path("apt", named(a.suite, a.arch), "lists", "*_Packages*")); len(lists) > 0 {
 		return nil
 	}
 	return a.update(ctx)

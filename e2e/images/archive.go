@@ -60,7 +60,7 @@ func assemble(l List, layers []string) (v1.Image, error) {
 		return nil, err
 	}
 	conf = conf.DeepCopy()
-	conf.OS, conf.Architecture = "linux", "amd64"
+	conf.OS, conf.Architecture = "linux", l.arch
 	conf.Config = v1.Config{Entrypoint: l.Entrypoint, User: l.User, Labels: l.Labels}
 	// A container disk is never run.
 	if len(l.Entrypoint) > 0 {

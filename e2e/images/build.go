@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,8 @@ type Config struct {
 	Version string
 	// Tag is the tag of the images' names; empty means dev.
 	Tag string
+	// Architecture is that of the images, as in GOARCH. Empty: amd64.
+	Architecture string
 	// Race gives Podvisor's own programs the race detector of Go.
 	Race bool
 	// Root is the folder of the repository; empty means that of the working
@@ -46,6 +49,8 @@ type Config struct {
 type Built struct {
 	Name      string `json:"name"`
 	Reference string `json:"reference"`
+	// Architecture is as in GOARCH.
+	Architecture string `json:"architecture"`
 	// Tar is the file of the docker-archive.
 	Tar string `json:"tar"`
 	// Packages is the file with the Debian packages of which files are in the image: in
@@ -78,8 +83,12 @@ func (conf *Config) open(ctx context.Context) (*cache, func(), error) {
 	if conf.Out == nil {
 		conf.Out = io.Discard
 	}
+	conf.Architecture = cmp.Or(conf.Architecture, amd64)
+	if _, ok := processors[conf.Architecture]; !ok {
+		return nil, nil, fmt.Errorf("there are no images for %q: choose amd64 or arm64", conf.Architecture)
+	}
 	if len(conf.Names) == 0 {
-		conf.Names = Names()
+		conf.Names = slices.DeleteFunc(Names(), func(name string) bool { return !slices.Contains(Architectures(name), conf.Architecture) })
 	}
 	var err error
 	if conf.Root, err = repository(conf.Root); err != nil {
@@ -112,7 +121,7 @@ func (c *cache) build(ctx context.Context, conf Config) ([]Built, error) {
 	var lists []List
 	var packages []string
 	for _, name := range conf.Names {
-		l, err := ReadList(conf.Root, name)
+		l, err := ReadList(conf.Root, name, conf.Architecture)
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +160,7 @@ func (b Built) String() string {
 	if b.Cached {
 		how = "unchanged"
 	}
-	return fmt.Sprintf("%-16s %6.1f MB  %s  %-9s %5.1f s  %s", b.Name, float64(b.SizeBytes)/1e6, b.Digest[:19], how, b.Took.Seconds(), b.Tar)
+	return fmt.Sprintf("%-24s %6.1f MB  %s  %-9s %5.1f s  %s", named(b.Name, b.Architecture), float64(b.SizeBytes)/1e6, b.Digest[:19], how, b.Took.Seconds(), b.Tar)
 }
 
 // image makes one image, or finds that it is there.
@@ -171,11 +180,14 @@ func (c *cache) image(ctx context.Context, conf Config, l List, programs map[str
 	l.Labels = conf.labels(l)
 	reference := reference(l.Name, conf.Tag)
 	id := key(append([]string{"image", fmt.Sprint(l.Labels), reference}, sums...)...)
-	if b, ok := c.recorded(l.Name, id); ok {
+	if b, ok := c.recorded(named(l.Name, l.arch), id); ok {
 		return b, nil
 	}
 	layers, err := c.layers(ctx, l, base, programs)
 	if err != nil {
+		return Built{}, err
+	}
+	if err := l.checkLayers(layers); err != nil {
 		return Built{}, err
 	}
 	img, err := assemble(l, layers)
@@ -186,7 +198,10 @@ func (c *cache) image(ctx context.Context, conf Config, l List, programs map[str
 	if err != nil {
 		return Built{}, err
 	}
-	b := Built{Name: l.Name, Reference: reference, Tar: filepath.Join(c.built, l.Name+".tar"), Digest: digest.String()}
+	b := Built{
+		Name: l.Name, Architecture: l.arch, Reference: reference, Digest: digest.String(),
+		Tar: filepath.Join(c.built, named(l.Name, l.arch)+".tar"),
+	}
 	for _, layer := range layers {
 		info, err := os.Stat(layer)
 		if err != nil {
@@ -203,7 +218,7 @@ func (c *cache) image(ctx context.Context, conf Config, l List, programs map[str
 	if err := c.record(id, b, layers); err != nil {
 		return Built{}, err
 	}
-	c.forget(l.Name)
+	c.forget(named(l.Name, l.arch))
 	return b, nil
 }
 
@@ -242,7 +257,7 @@ func (c *cache) record(id string, b Built, layers []string) error {
 	if err != nil {
 		return err
 	}
-	return c.write(filepath.Join(c.built, b.Name+".json"), text)
+	return c.write(filepath.Join(c.built, named(b.Name, b.Architecture)+".json"), text)
 }
 
 // recorded finds an image that was made from the same.
@@ -274,7 +289,7 @@ func (c *cache) baseKey(l List) (string, error) {
 			return "", err
 		}
 	}
-	parts := []string{"base", made, string(text)}
+	parts := []string{"base", made, l.arch, string(text)}
 	if l.base != nil {
 		base, err := c.baseKey(*l.base)
 		if err != nil {
@@ -330,7 +345,7 @@ func (c *cache) layers(ctx context.Context, l List, base string, programs map[st
 			base = key("disk", base, sum)
 			build = func() (tree, []Package, error) { return inside(c.disk(ctx, l, programs[l.Disk.Init])) }
 		}
-		layer, err := c.layer(l.Name+"-"+base, build)
+		layer, err := c.layer(named(l.Name, l.arch)+"-"+base, build)
 		if err != nil {
 			return nil, err
 		}
@@ -342,7 +357,7 @@ func (c *cache) layers(ctx context.Context, l List, base string, programs map[st
 		if err != nil {
 			return nil, err
 		}
-		layer := c.path("layers", l.Name+"-program-"+path.Base(p.Path)+".tar")
+		layer := c.path("layers", named(l.Name, l.arch)+"-program-"+path.Base(p.Path)+".tar")
 		t := tree{}
 		t.add(p.Path, node{Mode: 0o755, Content: content})
 		if err := c.create(layer, t.writeTar); err != nil {

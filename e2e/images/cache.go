@@ -123,7 +123,7 @@ func (c *cache) writePackages(l List, layers []string) (string, error) {
 		lines = append(lines, slices.Collect(strings.Lines(string(b)))...)
 	}
 	slices.Sort(lines)
-	file := filepath.Join(c.built, l.Name+".packages")
+	file := filepath.Join(c.built, named(l.Name, l.arch)+".packages")
 	return file, c.write(file, []byte(strings.Join(slices.Compact(lines), "")))
 }
 

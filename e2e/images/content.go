@@ -81,14 +81,14 @@ func Root(ctx context.Context, conf Config) (string, error) {
 	}
 	defer unlock()
 	b := built[0]
-	dir := c.path("roots", b.Name+"-"+strings.TrimPrefix(b.Digest, "sha256:")[:16])
+	dir := c.path("roots", named(b.Name, b.Architecture)+"-"+strings.TrimPrefix(b.Digest, "sha256:")[:16])
 	now := time.Now()
 	if _, err := os.Stat(dir); err == nil {
 		return dir, os.Chtimes(dir, now, now)
 	}
-	old, _ := filepath.Glob(c.path("roots", b.Name+"-*"))
+	old, _ := filepath.Glob(c.path("roots", named(b.Name, b.Architecture)+"-*"))
 	for _, was := range old {
-		own := regexp.MustCompile(regexp.QuoteMeta(b.Name) + "-[0-9a-f]{16}$").MatchString(was) // not of an image whose name begins so
+		own := regexp.MustCompile(regexp.QuoteMeta(named(b.Name, b.Architecture)) + "-[0-9a-f]{16}$").MatchString(was) // not of an image whose name begins so
 		if info, err := os.Stat(was); own && err == nil && now.Sub(info.ModTime()) > rootKept {
 			_ = os.RemoveAll(was)
 		}

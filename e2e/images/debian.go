@@ -13,9 +13,9 @@ import (
 	"sync"
 )
 
-// unpack returns the files of all packages of a suite, each with the package that it is
+// unpack returns the files of packages of a suite, each with the package that it is
 // of, downloading the packages that are not in the cache.
-func (c *cache) unpack(ctx context.Context, suite string, packages []Package) (tree, error) {
+func (c *cache) unpack(ctx context.Context, d Debian, packages []Package) (tree, error) {
 	var absent []Package
 	for _, p := range packages {
 		if _, err := os.Stat(c.deb(p)); err != nil {
@@ -24,7 +24,7 @@ func (c *cache) unpack(ctx context.Context, suite string, packages []Package) (t
 	}
 	if len(absent) > 0 {
 		c.say("  downloading %d Debian packages", len(absent))
-		if err := c.download(ctx, suite, absent); err != nil {
+		if err := c.download(ctx, d, absent); err != nil {
 			return nil, err
 		}
 	}
@@ -106,13 +106,13 @@ func (c *cache) deb(p Package) string {
 // download lets apt fetch packages and takes those that have the digests of the lock. They
 // go into a folder of their own first, so that what was cut off is never taken for a
 // package.
-func (c *cache) download(ctx context.Context, suite string, packages []Package) error {
+func (c *cache) download(ctx context.Context, d Debian, packages []Package) error {
 	temp, err := os.MkdirTemp(c.path(), "download-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(temp)
-	if err := (apt{c, suite}).download(ctx, temp, packages); err != nil {
+	if err := (apt{c, d.Suite, d.arch}).download(ctx, temp, packages); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(c.path("debs"), 0o755); err != nil {

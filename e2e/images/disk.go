@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -27,11 +28,15 @@ func (c *cache) disk(ctx context.Context, l List, init string) (tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	ramdisk, err := initialRAMDisk(ctx, system, *l.Disk, init)
+	lister, err := c.busybox(ctx, l, system)
 	if err != nil {
 		return nil, err
 	}
-	later, err := laterFiles(system, l.Disk.Later)
+	ramdisk, err := initialRAMDisk(ctx, system, *l.Disk, init, lister)
+	if err != nil {
+		return nil, err
+	}
+	later, err := laterFiles(system, l.arch, l.Disk.Later)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +53,7 @@ func (c *cache) disk(ctx context.Context, l List, init string) (tree, error) {
 		kernelName: system[kernels[0]].Content,
 		"initrd":   ramdisk,
 		laterName:  later,
-		"syslinux": system["/usr/bin/syslinux"].Content,
+		loaderName: system["/usr/bin/syslinux"].Content,
 		"syslinux.cfg": fmt.Appendf(nil, "DEFAULT linux\nPROMPT 0\nTIMEOUT 0\nLABEL linux\n KERNEL "+kernelName+"\n INITRD initrd\n APPEND %s\n",
 			l.Disk.CommandLine),
 		// UEFI firmware that finds no boot loader starts its shell, which runs this.
@@ -63,6 +68,9 @@ func (c *cache) disk(ctx context.Context, l List, init string) (tree, error) {
 	return image, nil
 }
 
+// loaderName is the file of the BIOS's boot loader, which guests of arm64 have not.
+const loaderName = "syslinux"
+
 // kernelName is the name of the kernel, which is a program for UEFI firmware too.
 const kernelName = "vmlinuz.efi"
 
@@ -71,16 +79,16 @@ const kernelName = "vmlinuz.efi"
 const laterName = "later.tgz"
 
 // laterFiles is the archive of files that the guest boots without.
-func laterFiles(system tree, patterns []string) ([]byte, error) {
+func laterFiles(system tree, arch string, patterns []string) ([]byte, error) {
 	files := tree{}
-	if err := keep(files, system, patterns); err != nil {
+	if err := keep(files, system, arch, patterns); err != nil {
 		return nil, err
 	}
 	return compressed(files.writeTar)
 }
 
 // initialRAMDisk is the guest's root file system, compressed.
-func initialRAMDisk(ctx context.Context, system tree, d Disk, init string) ([]byte, error) {
+func initialRAMDisk(ctx context.Context, system tree, d Disk, init string, lister []byte) ([]byte, error) {
 	root := tree{}
 	for _, dir := range []string{"/dev", "/etc", "/lib/modules", "/proc", "/root", "/run", "/sys", "/tmp", "/www"} {
 		root.add(dir, node{Mode: 0o755, Folder: true})
@@ -94,7 +102,7 @@ func initialRAMDisk(ctx context.Context, system tree, d Disk, init string) ([]by
 	root.add("/bin/dhcp-event", node{Mode: 0o777, Link: "/init"})
 	root.add("/etc/passwd", node{Mode: 0o644, Content: []byte("root:x:0:0::/root:/bin/sh\n")})
 	root.add("/etc/group", node{Mode: 0o644, Content: []byte("root:x:0:\n")})
-	if err := addBusybox(ctx, root, system); err != nil {
+	if err := addBusybox(ctx, root, system, lister); err != nil {
 		return nil, err
 	}
 	modules, err := collectModules(system, d.Modules)
@@ -123,16 +131,31 @@ func compressed(write func(io.Writer) error) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// addBusybox adds busybox with all its commands. Linking them here saves the guest
-// the time to do it.
-func addBusybox(ctx context.Context, root, system tree) error {
+// busybox is the program of the suite that runs on this host.
+func (c *cache) busybox(ctx context.Context, l List, system tree) ([]byte, error) {
+	const name, file = "busybox-static", "/bin/busybox"
+	if l.arch == runtime.GOARCH {
+		return system[file].Content, nil
+	}
+	d := Debian{Suite: l.Debian.Suite, arch: runtime.GOARCH}
+	p, ok := c.lock.Suites[named(d.Suite, d.arch)][name]
+	if !ok {
+		return nil, fmt.Errorf("%s has no version of %s for %s", lockName, name, d.arch)
+	}
+	files, err := c.unpack(ctx, d, []Package{{Name: name, Version: p.Version, SHA256: p.SHA256}})
+	return files[file].Content, err
+}
+
+// addBusybox adds busybox with all commands that the lister, one that runs on this host,
+// has. Linking them here saves the guest the time to do it.
+func addBusybox(ctx context.Context, root, system tree, lister []byte) error {
 	busybox := system["/bin/busybox"]
 	temp, err := os.CreateTemp("", "busybox-")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(temp.Name())
-	if _, err := temp.Write(busybox.Content); err != nil {
+	if _, err := temp.Write(lister); err != nil {
 		return err
 	}
 	if err := temp.Chmod(0o755); err != nil {
@@ -165,7 +188,7 @@ func (b bootDisk) make(ctx context.Context) ([]byte, error) {
 		if err := os.WriteFile(filepath.Join(b.dir, name), content, 0o755); err != nil {
 			return nil, err
 		}
-		if name != "syslinux" {
+		if name != loaderName {
 			size += len(content)
 		}
 	}
@@ -178,13 +201,16 @@ func (b bootDisk) make(ctx context.Context) ([]byte, error) {
 	if err := f.Truncate(int64(size+511) / 512 * 512); err != nil {
 		return nil, err
 	}
-	for _, step := range [][]string{
+	steps := [][]string{
 		{"/usr/sbin/mkfs.vfat", "-F", "16", "--invariant", "-n", "BOOT", raw},
 		{"mcopy", "-i", raw, "syslinux.cfg", "startup.nsh", kernelName, "initrd", laterName, "::"},
-		{filepath.Join(b.dir, "syslinux"), "--install", raw},
-		// Compressing it would save 3 MB and cost each boot half a second.
-		{"qemu-img", "convert", "-O", "qcow2", raw, "disk.qcow2"},
-	} {
+	}
+	if len(b.files[loaderName]) > 0 {
+		steps = append(steps, []string{filepath.Join(b.dir, loaderName), "--install", raw})
+	}
+	// Compressing it would save 3 MB and cost each boot half a second.
+	steps = append(steps, []string{"qemu-img", "convert", "-O", "qcow2", raw, "disk.qcow2"})
+	for _, step := range steps {
 		if _, err := run(ctx, b.dir, step[0], step[1:]...); err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -20,10 +21,19 @@ func Names() []string {
 
 // Extra are the images that only single tests need. Nothing builds them that does not
 // name them.
-func Extra() []string { return []string{"debian-guest"} }
+func Extra() []string { return []string{"debian-guest", "arm64-emulator"} }
 
 // Components are the images that an installation needs.
 func Components() []string { return Names()[:4] }
+
+// Architectures are those that an image is built for, as in GOARCH. Nodes are of both,
+// and one test boots a guest of arm64.
+func Architectures(name string) []string {
+	if name == "demo-guest" || slices.Contains(Components(), name) {
+		return []string{amd64, arm64}
+	}
+	return []string{amd64}
+}
 
 // defaultTag is the tag of images that are given none.
 const defaultTag = "dev"
@@ -45,8 +55,12 @@ type List struct {
 	// Debian says which packages the image is made of; nil for none.
 	Debian *Debian `json:"debian"`
 	// Keep names files of the packages, as patterns. Programs and libraries bring
-	// the libraries that they are linked with.
+	// the libraries that they are linked with. ${triplet} stands for the folder of
+	// libraries of the architecture, as in x86_64-linux-gnu, and ${processor} for its name
+	// in those of programs, as in x86_64.
 	Keep []string `json:"keep"`
+	// Each has what only the image of one architecture has, by its name.
+	Each map[string]Part `json:"each"`
 	// Capabilities is the folder for what libvirt found out about the image's QEMU;
 	// empty for none.
 	Capabilities string `json:"capabilities"`
@@ -68,6 +82,18 @@ type List struct {
 
 	// base is the declaration of From.
 	base *List
+	// arch is the architecture of the image, as in GOARCH.
+	arch string
+}
+
+// Part is what is in the image of one architecture besides.
+type Part struct {
+	// Packages and Keep are more of those of Debian and of the image.
+	Packages []string `json:"packages"`
+	Keep     []string `json:"keep"`
+	// Modules and CommandLine are more of those of the disk.
+	Modules     []string `json:"modules"`
+	CommandLine string   `json:"commandLine"`
 }
 
 // Debian names packages of a release.
@@ -79,6 +105,9 @@ type Debian struct {
 	// Only limits what is unpacked to packages of these names, given as patterns.
 	// Empty means all.
 	Only []string `json:"only"`
+
+	// arch is the architecture of the packages.
+	arch string
 }
 
 // File is a file or folder of the image, owned by root.
@@ -111,8 +140,9 @@ type Disk struct {
 	Later []string `json:"later"`
 }
 
-// ReadList reads the declaration of an image of the repository at root.
-func ReadList(root, name string) (List, error) {
+// ReadList reads the declaration of an image of the repository at root, for an
+// architecture as in GOARCH.
+func ReadList(root, name, arch string) (List, error) {
 	if all := slices.Concat(Names(), Extra()); !slices.Contains(all, name) {
 		return List{}, fmt.Errorf("no image %q; there are %q", name, all)
 	}
@@ -120,13 +150,16 @@ func ReadList(root, name string) (List, error) {
 	if err != nil {
 		return List{}, err
 	}
-	l, err := parseList(text)
+	if all := Architectures(name); !slices.Contains(all, arch) {
+		return List{}, fmt.Errorf("image %s is not for %q; it is for %q", name, arch, all)
+	}
+	l, err := parseList(text, arch)
 	if err == nil && l.Name != name {
 		err = fmt.Errorf("is called %q", l.Name)
 	}
 	if err == nil && l.From != "" {
 		var base List
-		base, err = ReadList(root, l.From)
+		base, err = ReadList(root, l.From, arch)
 		l.base = &base
 	}
 	if err != nil {
@@ -135,12 +168,29 @@ func ReadList(root, name string) (List, error) {
 	return l, nil
 }
 
-func parseList(text []byte) (List, error) {
+func parseList(text []byte, arch string) (List, error) {
 	var l List
 	if err := yaml.UnmarshalStrict(text, &l); err != nil {
 		return List{}, err
 	}
 	var errs []error
+	l.arch = arch
+	if d := l.Debian; d != nil {
+		d.arch = arch
+		if own := l.Each[arch].Packages; len(own) > 0 {
+			d.Packages = slices.Sorted(slices.Values(slices.Concat(d.Packages, own)))
+		}
+	}
+	if d := l.Disk; d != nil {
+		d.Modules = append(d.Modules, l.Each[arch].Modules...)
+		d.CommandLine = strings.TrimSpace(l.Each[arch].CommandLine + " " + d.CommandLine)
+	}
+	l.Keep = append(l.Keep, l.Each[arch].Keep...)
+	names := strings.NewReplacer("${triplet}", triplet(arch), "${processor}", processors[arch].name)
+	for i := range l.Keep {
+		l.Keep[i] = names.Replace(l.Keep[i])
+	}
+	l.Each = nil
 	for _, f := range l.Files {
 		_, err := f.mode()
 		errs = append(errs, err)
@@ -169,7 +219,7 @@ func (l List) packages() []string {
 // locked are the packages that the lock has versions of; nil for none.
 func (l List) locked() *Debian {
 	if l.System != nil {
-		return loader(l.Debian.Suite)
+		return loader(l.Debian.Suite, l.arch)
 	}
 	return l.Debian
 }

@@ -19,7 +19,7 @@ func TestListsAreCompleteAndTheirContainerfilesSayTheSame(t *testing.T) {
 	for _, name := range slices.Concat(Names(), Extra()) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, err := ReadList(root, name)
+			l, err := ReadList(root, name, amd64)
 			require.NoError(t, err)
 			b, err := os.ReadFile(filepath.Join(root, "images", name, "Containerfile"))
 			require.NoError(t, err)
@@ -66,10 +66,10 @@ func TestAListThatMakesNoSenseIsAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := parseList([]byte(text))
+			_, err := parseList([]byte(text), amd64)
 			require.Error(t, err)
 		})
 	}
-	_, err := ReadList(root, "nosuch")
+	_, err := ReadList(root, "nosuch", amd64)
 	require.ErrorContains(t, err, `no image "nosuch"`)
 }

@@ -29,7 +29,8 @@ func (p Package) String() string { return p.Name + "=" + p.Version }
 
 // lock says of which packages the images are made: the content of images/lock.yaml.
 type lock struct {
-	// Images are the names of the packages of each image.
+	// Images are the names of the packages of each image. The names of those of another
+	// architecture than amd64 end with it, here and below.
 	Images map[string]lockedImage `json:"images"`
 	// Suites are the packages of all images of a suite, by their names.
 	Suites map[string]map[string]lockedPackage `json:"suites"`
@@ -85,15 +86,15 @@ func (l lock) write(root string) error {
 
 // of are the packages of an image, sorted by their names.
 func (l lock) of(image string, d Debian) ([]Package, error) {
-	locked, ok := l.Images[image]
+	locked, ok := l.Images[named(image, d.arch)]
 	if !ok || locked.Asked != d.asked() {
 		return nil, fmt.Errorf("%s does not have the packages that images/%s/image.yaml asks for: run make images-lock", lockName, image)
 	}
 	var out []Package
 	for _, name := range locked.Packages {
-		p, ok := l.Suites[d.Suite][name]
+		p, ok := l.Suites[named(d.Suite, d.arch)][name]
 		if !ok {
-			return nil, fmt.Errorf("%s has no version of %s for %s: run make images-lock", lockName, name, image)
+			return nil, fmt.Errorf("%s has no version of %s for %s: run make images-lock", lockName, name, named(image, d.arch))
 		}
 		out = append(out, Package{Name: name, Version: p.Version, SHA256: p.SHA256})
 	}
@@ -106,15 +107,15 @@ func (l *lock) put(image string, d Debian, packages []Package) {
 	if l.Images == nil {
 		l.Images, l.Suites = map[string]lockedImage{}, map[string]map[string]lockedPackage{}
 	}
-	if l.Suites[d.Suite] == nil {
-		l.Suites[d.Suite] = map[string]lockedPackage{}
+	if l.Suites[named(d.Suite, d.arch)] == nil {
+		l.Suites[named(d.Suite, d.arch)] = map[string]lockedPackage{}
 	}
 	locked := lockedImage{Asked: d.asked()}
 	for _, p := range packages {
 		locked.Packages = append(locked.Packages, p.Name)
-		l.Suites[d.Suite][p.Name] = lockedPackage{Version: p.Version, SHA256: p.SHA256}
+		l.Suites[named(d.Suite, d.arch)][p.Name] = lockedPackage{Version: p.Version, SHA256: p.SHA256}
 	}
-	l.Images[image] = locked
+	l.Images[named(image, d.arch)] = locked
 }
 
 // changes are the differences between two locks, a line each.
@@ -142,17 +143,32 @@ func (l lock) changes(next lock) []string {
 	return out
 }
 
+// lists are the declarations of all images, for each architecture.
+func (c *cache) lists() ([]List, error) {
+	var out []List
+	for _, name := range slices.Concat(Names(), Extra()) {
+		for _, arch := range Architectures(name) {
+			l, err := ReadList(c.repo, name, arch)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, l)
+		}
+	}
+	return out, nil
+}
+
 // newest resolves the packages of all images anew, or of those of one suite; empty stands
 // for all suites. The others stay as they are in the lock.
 func (c *cache) newest(ctx context.Context, suite string) (lock, error) {
 	var next lock
 	updated := map[string]bool{}
-	for _, name := range slices.Concat(Names(), Extra()) {
-		l, err := ReadList(c.repo, name)
-		if err != nil {
-			return lock{}, err
-		}
-		d := l.locked()
+	lists, err := c.lists()
+	if err != nil {
+		return lock{}, err
+	}
+	for _, l := range lists {
+		name, d := l.Name, l.locked()
 		if d == nil {
 			continue
 		}
@@ -162,16 +178,16 @@ func (c *cache) newest(ctx context.Context, suite string) (lock, error) {
 			}
 			continue
 		}
-		a := apt{c, d.Suite}
-		if !updated[d.Suite] {
+		a, of := apt{c, d.Suite, d.arch}, named(d.Suite, d.arch)
+		if !updated[of] {
 			if err := a.update(ctx); err != nil {
 				return lock{}, err
 			}
-			updated[d.Suite] = true
+			updated[of] = true
 		}
 		packages, err := a.resolve(ctx, *d)
 		if err != nil {
-			return lock{}, fmt.Errorf("packages of image %s: %w", name, err)
+			return lock{}, fmt.Errorf("packages of image %s: %w", named(name, d.arch), err)
 		}
 		next.put(name, *d, packages)
 	}

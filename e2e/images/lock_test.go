@@ -25,7 +25,7 @@ func TestPackagesAreReadFromWhatAptWouldDownload(t *testing.T) {
 
 func TestALockIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
-	d := Debian{Suite: "trixie", Packages: []string{"a"}}
+	d := Debian{Suite: "trixie", Packages: []string{"a"}, arch: amd64}
 	var l lock
 	l.put("one", d, []Package{{"a", "1", "x"}, {"b", "1", "y"}})
 	l.put("two", d, []Package{{"b", "2", "z"}})
@@ -39,7 +39,7 @@ func TestALockIsReadAsItWasWritten(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []Package{{"a", "1", "x"}, {"b", "2", "z"}}, packages, "a suite has one version of each package")
 
-	_, err = back.of("one", Debian{Suite: "trixie", Packages: []string{"a", "c"}})
+	_, err = back.of("one", Debian{Suite: "trixie", Packages: []string{"a", "c"}, arch: amd64})
 	require.ErrorContains(t, err, "run make images-lock", "the recipe asks for something else than it did")
 	_, err = back.of("three", d)
 	require.ErrorContains(t, err, "run make images-lock")
@@ -47,7 +47,7 @@ func TestALockIsReadAsItWasWritten(t *testing.T) {
 
 func TestWhatDiffersFromALockIsNamed(t *testing.T) {
 	t.Parallel()
-	d := Debian{Suite: "trixie"}
+	d := Debian{Suite: "trixie", arch: amd64}
 	var was, is lock
 	was.put("one", d, []Package{{"a", "1", "x"}, {"b", "1", "y"}, {"c", "1", "z"}, {"e", "1", "w"}})
 	is.put("one", d, []Package{{"a", "2", "x2"}, {"b", "1", "y"}, {"d", "1", "z"}, {"e", "1", "v"}})
@@ -86,7 +86,7 @@ func TestASupersededVersionIsReplacedByTheNewestAndNamed(t *testing.T) {
 	c, unlock, err := conf.open(t.Context())
 	require.NoError(t, err)
 	defer unlock()
-	list, err := ReadList(root, "tools")
+	list, err := ReadList(root, "tools", amd64)
 	require.NoError(t, err)
 	_, err = c.unpacked(t.Context(), list)
 	require.ErrorIs(t, err, errSuperseded)

@@ -41,7 +41,7 @@ func TestClonesAndVersionsKeepTheirArchives(t *testing.T) {
 	}
 	noted := func(dir, layer string) {
 		c.built = dir
-		require.NoError(t, c.record("id", Built{Name: "virt-launcher"}, []string{layer}))
+		require.NoError(t, c.record("id", Built{Name: "virt-launcher", Architecture: amd64}, []string{layer}))
 	}
 	mine, its, old := file("0123456789abcdef0123456789abcdef"), file("123456789abcdef0123456789abcdef0"), file("23456789abcdef0123456789abcdef01")
 	full := filepath.Join(layers, "virt-launcher-full-0123456789abcdef0123456789abcdef.tar")

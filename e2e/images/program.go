@@ -18,9 +18,9 @@ import (
 // one run of go build for each module, which does nothing for those that are up to
 // date. It returns the file of each.
 func (c *cache) buildPrograms(ctx context.Context, conf Config, packages []string) (map[string]string, error) {
-	folder := "programs"
+	folder := named("programs", conf.Architecture)
 	if conf.Race {
-		folder = "programs-race"
+		folder += "-race"
 		if err := c.ensure(ctx, "gcc", "libc6-dev"); err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func build(ctx context.Context, conf Config, to, module string, packages []strin
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.Join(conf.Root, module)
-	cmd.Env = append(os.Environ(), cgo, "GOOS=linux", "GOARCH=amd64", "GOFLAGS=")
+	cmd.Env = append(os.Environ(), cgo, "GOOS=linux", "GOARCH="+conf.Architecture, "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build %s: %w\n%s", strings.Join(packages, " "), err, strings.TrimSpace(string(out)))
 	}

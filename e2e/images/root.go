@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -15,16 +15,9 @@ import (
 // root makes the file system of an image without its programs, and without what is in
 // the layers below.
 func (c *cache) root(ctx context.Context, l List, below []string) (tree, error) {
-	image := tree{}
-	for _, layer := range below {
-		f, err := os.Open(layer)
-		if err != nil {
-			return nil, err
-		}
-		err = errors.Join(image.readTar(f), f.Close())
-		if err != nil {
-			return nil, err
-		}
+	image, err := readLayers(below)
+	if err != nil {
+		return nil, err
 	}
 	there := slices.Collect(maps.Keys(image))
 	defer func() {
@@ -37,7 +30,7 @@ func (c *cache) root(ctx context.Context, l List, below []string) (tree, error) 
 		if err != nil {
 			return nil, err
 		}
-		if err := keep(image, system, l.Keep); err != nil {
+		if err := keep(image, system, l.arch, l.Keep); err != nil {
 			return nil, err
 		}
 	}
@@ -61,10 +54,26 @@ func (c *cache) root(ctx context.Context, l List, below []string) (tree, error) 
 	if _, ok := image["/var/run"]; !ok {
 		image.add("/var/run", node{Mode: 0o777, Link: "/run"})
 	}
-	if l.Capabilities == "" {
+	// Where the daemon of the image does not run, libvirt asks in the pod.
+	if l.Capabilities == "" || l.arch != runtime.GOARCH {
 		return image, nil
 	}
 	return image, c.addCapabilities(ctx, image, l.Capabilities)
+}
+
+// readLayers are the files of layers, the lowest first.
+func readLayers(files []string) (tree, error) {
+	all := tree{}
+	for _, file := range files {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(all.readTar(f), f.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // unpacked are all files of the packages that the lock has for an image.
@@ -74,19 +83,19 @@ func (c *cache) unpacked(ctx context.Context, l List) (tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.unpack(ctx, d.Suite, packages)
+	return c.unpack(ctx, *d, packages)
 }
 
 // keep copies files of the packages into the image, and the libraries of those that
 // are linked dynamically.
-func keep(image, system tree, patterns []string) error {
+func keep(image, system tree, arch string, patterns []string) error {
 	for _, pattern := range patterns {
 		names := system.match(pattern)
 		if len(names) == 0 {
 			return fmt.Errorf("no file of the packages matches %s", pattern)
 		}
 		for _, name := range names {
-			if err := keepFile(image, system, name); err != nil {
+			if err := keepFile(image, system, arch, name); err != nil {
 				return fmt.Errorf("keep %s: %w", name, err)
 			}
 		}
@@ -96,7 +105,7 @@ func keep(image, system tree, patterns []string) error {
 
 // keepFile copies a file under the name it is asked for by, so that links to
 // versions of libraries are not needed.
-func keepFile(image, system tree, name string) error {
+func keepFile(image, system tree, arch, name string) error {
 	// Libraries are below /usr, as where they are installed, with links from where the
 	// loader is looked for.
 	for _, dir := range []string{"/lib", "/lib64"} {
@@ -118,28 +127,24 @@ func keepFile(image, system tree, name string) error {
 	}
 	// Nothing in the image is setuid or belongs to another than root.
 	image.add(name, node{Mode: n.Mode & 0o755, Content: n.Content, Package: n.Package})
-	if !bytes.HasPrefix(n.Content, []byte("\x7fELF")) {
+	if !bytes.HasPrefix(n.Content, elfMagic) {
 		return nil
 	}
-	loader, libraries, err := linked(n.Content)
+	loader, libraries, err := linked(n.Content, arch)
 	if err != nil {
 		return err
 	}
 	if loader != "" {
-		if err := keepFile(image, system, loader); err != nil {
+		if err := keepFile(image, system, arch, loader); err != nil {
 			return fmt.Errorf("loader %s: %w", loader, err)
 		}
 	}
 	for _, library := range libraries {
-		// Some libraries name the loader as one of theirs.
-		if path.Base(library) == "ld-linux-x86-64.so.2" {
-			continue
-		}
-		file, ok := findLibrary(system, library)
+		file, ok := findLibrary(system, arch, library)
 		if !ok {
 			return fmt.Errorf("library %s is not in the packages", library)
 		}
-		if err := keepFile(image, system, file); err != nil {
+		if err := keepFile(image, system, arch, file); err != nil {
 			return fmt.Errorf("library %s: %w", library, err)
 		}
 	}

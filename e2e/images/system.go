@@ -65,14 +65,14 @@ func (c *cache) system(ctx context.Context, l List) (tree, error) {
 
 // loader is what loads the kernel of an installed system. Its packages are in the lock;
 // those of the system are the newest when it is installed.
-func loader(suite string) *Debian {
+func loader(suite, arch string) *Debian {
 	packages := []string{"syslinux", "syslinux-common"}
-	return &Debian{Suite: suite, Packages: packages, Only: packages}
+	return &Debian{Suite: suite, Packages: packages, Only: packages, arch: arch}
 }
 
 // bootstrap installs the packages below root.
 func (c *cache) bootstrap(ctx context.Context, l List, root string) error {
-	args := []string{"--mode=root", "--variant=minbase", "--format=directory", "--architectures=amd64",
+	args := []string{"--mode=root", "--variant=minbase", "--format=directory", "--architectures=" + l.arch,
 		"--include=" + strings.Join(l.Debian.Packages, ","),
 		// Only what the guest needs to find its root: Debian's own initial RAM disk has all drivers.
 		`--setup-hook=mkdir -p "$1/etc/initramfs-tools/conf.d" && echo MODULES=list > "$1/etc/initramfs-tools/conf.d/guest" && printf '%s\n' ` +

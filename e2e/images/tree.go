@@ -179,7 +179,7 @@ func (t tree) writeDir(root string) error {
 		case n.Link != "":
 			err = os.Symlink(n.Link, file)
 		default:
-			err = os.WriteFile(file, n.Content, fs.FileMode(n.Mode))
+			err = writeSparse(file, n.Content, fs.FileMode(n.Mode))
 		}
 		if err == nil {
 			err = os.Lchown(file, n.UID, n.GID)
@@ -189,4 +189,25 @@ func (t tree) writeDir(root string) error {
 		}
 	}
 	return nil
+}
+
+// writeSparse writes a file with holes in place of blocks of zeros, of which the flash of
+// a firmware has many.
+func writeSparse(name string, content []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	zeros := make([]byte, 64<<10)
+	for at := 0; at < len(content); at += len(zeros) {
+		block := content[at:min(at+len(zeros), len(content))]
+		if bytes.Equal(block, zeros[:len(block)]) {
+			continue
+		}
+		if _, err := f.WriteAt(block, int64(at)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(f.Truncate(int64(len(content))), f.Close())
 }

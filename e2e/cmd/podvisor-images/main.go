@@ -23,7 +23,7 @@ var program = command.Program{
        podvisor-images root NAME                   the same, and the folder with its files, which stays as it is
        podvisor-images lock                        take the newest packages of Debian, write images/lock.yaml
 
-NAME is one of ` + strings.Join(slices.Concat(images.Names(), images.Extra()), ", ") + "; without one, all are meant but the last.",
+NAME is one of ` + strings.Join(slices.Concat(images.Names(), images.Extra()), ", ") + "; without one, all are meant but the last two.",
 }
 
 func main() {
@@ -37,6 +37,7 @@ func run(ctx context.Context, args []string) error {
 	var conf images.Config
 	flags.StringVar(&conf.Version, "version", "", "what the programs say that they are, as v1.2.3; default: the commit")
 	flags.StringVar(&conf.Tag, "tag", "", "the tag of the images' names; default: dev")
+	flags.StringVar(&conf.Architecture, "arch", "amd64", "the architecture of the images: amd64 or arm64")
 	if err := program.Parse(&flags, args); err != nil {
 		return err
 	}
