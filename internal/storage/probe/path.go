@@ -82,9 +82,13 @@ func content(f *os.File, kind storage.Kind) (storage.Facts, error) {
 		return facts, err
 	}
 	facts.AllocatedBytes = s.Blocks * 512
-	facts.Blocks = storage.Blocks{LogicalBytes: s.Blksize, PhysicalBytes: s.Blksize, DiscardBytes: s.Blksize}
+	block := wide(s.Blksize)
+	facts.Blocks = storage.Blocks{LogicalBytes: block, PhysicalBytes: block, DiscardBytes: block}
 	return facts, nil
 }
+
+// wide is a number whose type depends on the architecture.
+func wide[T int32 | int64](n T) int64 { return int64(n) }
 
 // directIO tries to open the file past the page cache. File systems that cannot,
 // like tmpfs of older kernels, return EINVAL.
