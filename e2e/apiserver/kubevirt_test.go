@@ -193,7 +193,7 @@ func TestTheClusterDecidesOnMachineTypeAndProcessor(t *testing.T) {
 	require.Equal(t, map[string][]string{"amd64": {"pc-q35-7.*"}}, settings.State().Config.Limits.MachineTypes)
 
 	for patch, says := range map[string]string{
-		`{"spec":{"configuration":{"architectureConfiguration":{"defaultArchitecture":"arm64"}}}}`: "set defaultArchitecture to amd64",
+		`{"spec":{"configuration":{"architectureConfiguration":{"defaultArchitecture":"s390x"}}}}`: "set defaultArchitecture to amd64 or arm64",
 	} {
 		_, err := world.vmis.KubeVirts(s.name).Patch(t.Context(), "kubevirt", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		require.True(t, apierrors.IsInvalid(err), "%v", err)

@@ -170,8 +170,8 @@ func TestARefusalNamesTheFieldAndTheWayOut(t *testing.T) {
 			"spec.volumes[0].cloudInitConfigDrive: Invalid value: cloudInitConfigDrive has at most one source of user data",
 		},
 		"an architecture that does not run": {
-			strings.Replace(withDevices(s.name, "", "", "", ""), "spec:\n", "spec:\n  architecture: arm64\n", 1),
-			"VMIs of this architecture do not run yet: set architecture to amd64, or leave it out",
+			strings.Replace(withDevices(s.name, "", "", "", ""), "spec:\n", "spec:\n  architecture: s390x\n", 1),
+			"VMIs of this architecture do not run yet: set architecture to amd64 or arm64, or leave it out",
 		},
 		"a field that is not built": {
 			withDevices(s.name, "{name: a, lun: {reservation: true}}", "", "", "{name: a, persistentVolumeClaim: {claimName: a}}"),
