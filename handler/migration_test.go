@@ -173,9 +173,9 @@ func TestTheTargetReportsWhatTheSourceCouldNot(t *testing.T) {
 	t.Parallel()
 	type state = vmi.MigrationState
 	for name, tt := range map[string]struct {
-		before state
-		reported   Move
-		want   state // Mode and where to
+		before   state
+		reported Move
+		want     state // Mode and where to
 	}{
 		"all": {state{}, Move{UID: "m1", Peer: "10.0.0.2:8186", Mode: vmi.MigrationPostCopy},
 			state{Mode: vmi.MigrationPostCopy, TargetNodeAddress: "10.0.0.2", TargetDirectMigrationNodePorts: map[string]int{"8186": 0}}},

@@ -42,7 +42,7 @@ type migrations struct {
 type acceptance struct {
 	to          protocol.Target
 	certificate string
-	reported        handler.Move // what it has said of the migration at its end
+	reported    handler.Move // what it has said of the migration at its end
 }
 
 // AdmitPeer returns whether the handler whose certificate has this hash was accepted for the
