@@ -47,3 +47,13 @@ func (s *VirtualMachineInstanceStatus) Disrupted() bool {
 	}
 	return false
 }
+
+// HasRun says that the guest of the VMI ran at some time.
+func (s *VirtualMachineInstanceStatus) HasRun() bool {
+	for _, t := range s.PhaseTransitionTimestamps {
+		if t.Phase == PhaseRunning {
+			return true
+		}
+	}
+	return s.Phase == PhaseRunning
+}

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/vmpool"
@@ -104,7 +103,7 @@ func (m member) restartable() bool {
 // failing says that the last start of the VM failed. Its status says so until its loop has seen
 // that the next one ran. One that is started by hand stays as it failed, and nothing counts it.
 func (m member) failing() bool {
-	if m.instance != nil && vm.HasRun(m.instance) {
+	if m.instance != nil && m.instance.Status.HasRun() {
 		return false
 	}
 	switch m.Spec.Strategy() {

@@ -20,7 +20,7 @@ func failures(o Observed) *vmi.StartFailure {
 	switch {
 	case v == nil:
 		return before
-	case HasRun(v):
+	case v.Status.HasRun():
 		return nil
 	case !failedToStart(o, v) || before != nil && before.LastFailedVMIUID == v.UID:
 		return before

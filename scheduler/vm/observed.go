@@ -86,15 +86,5 @@ func (o Observed) state() state {
 	return alive
 }
 
-// HasRun says that the guest of the VMI ran at some time.
-func HasRun(v *vmi.VirtualMachineInstance) bool {
-	for _, t := range v.Status.PhaseTransitionTimestamps {
-		if t.Phase == vmi.PhaseRunning {
-			return true
-		}
-	}
-	return v.Status.Phase == vmi.PhaseRunning
-}
-
 // RevisionApp is the AppLabel of every start revision.
 const RevisionApp = "virtual-machine"

@@ -209,7 +209,7 @@ func lastEnd(o Observed) *vmi.Finding {
 			f.Message += c.Message
 		}
 		return f
-	case i != nil && i.DeletionTimestamp == nil && HasRun(i):
+	case i != nil && i.DeletionTimestamp == nil && i.Status.HasRun():
 		return nil
 	}
 	c := o.VM.Status.Condition(vmi.ConditionFailure)
