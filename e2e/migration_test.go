@@ -512,7 +512,7 @@ func TestAClaimForManyNodesMovesAndOneForASingleNodeDoesNot(t *testing.T) {
 	s.create(v)
 	v = s.awaitSteady("claims")
 	before := visitor.state("http://claims")
-	for range 2 {
+	for range *moves / 2 {
 		from := v.Status.NodeName
 		v = s.moved(s.awaitMigration(s.migrate("claims"), vmi.MigrationPhaseSucceeded), from)
 		before = visitor.goesOn("http://claims", before)
