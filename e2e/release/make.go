@@ -172,6 +172,7 @@ func (c Config) writeManifests(dir string, released []image) error {
 		os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(base), 0o644),
 		copyFiles(filepath.Join(dir, "overlays"), filepath.Join(manifests, "overlays")),
 		copyFiles(filepath.Join(dir, "instancetypes"), filepath.Join(manifests, "instancetypes")),
+		copyFiles(filepath.Join(dir, "monitoring"), filepath.Join(manifests, "monitoring")),
 		chart.Write(filepath.Join(dir, chart.File(c.Version)), chart.Config{Version: c.Version, Manifests: manifests, Reference: reference}),
 	)
 	if err != nil {

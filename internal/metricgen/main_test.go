@@ -11,7 +11,9 @@ func TestThePageIsThatOfTheTables(t *testing.T) {
 	t.Parallel()
 	got, err := os.ReadFile("../../" + page)
 	require.NoError(t, err)
-	require.Equal(t, text(), string(got), "run make generate")
+	rules, err := readRules("../../" + rulesFile)
+	require.NoError(t, err)
+	require.Equal(t, text()+alertText(rules), string(got), "run make generate")
 }
 
 func TestEachMetricIsThereOnceAndExplained(t *testing.T) {
