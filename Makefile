@@ -11,7 +11,7 @@ E2E := go -C e2e run
 
 # Nested modules that are not part of the test of the cluster: importers of the
 # root module do not get their dependencies.
-MODULES := examples/list-vmis examples/manager vmi/client/fake/interop images/demo-guest/init images/tools/peer e2e/toolchain/csi e2e/toolchain/policy e2e/toolchain/registry
+MODULES := examples/list-vmis examples/manager vmi/client/fake/interop images/demo-guest/init images/tools/peer e2e/toolchain/csi e2e/toolchain/policy e2e/toolchain/prometheus e2e/toolchain/registry
 
 # A build needs no version control. The other settings are those of all that is built for
 # clusters and images: what is compiled for one of them is compiled for all, whatever the
