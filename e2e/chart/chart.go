@@ -108,13 +108,22 @@ func pack(to io.Writer, files map[string]string) error {
 	return errors.Join(archive.Close(), zipped.Close())
 }
 
-// render renders the manifests for a namespace, or for their own, with a token in the place
-// of each image.
-func (c Config) render(namespace string, components ...string) (_ []*resource.Resource, err error) {
-	dir, err := install.Overlay(install.Config{
-		Manifests: c.Manifests, Into: namespace, Components: components,
+// render renders the manifests for a namespace, or for their own, with what the switches add
+// and leave out, and with a token in the place of each image.
+func (c Config) render(namespace string, on ...toggle) (_ []*resource.Resource, err error) {
+	overlay := install.Config{
+		Manifests: c.Manifests, Into: namespace,
 		Reference: func(component string) string { return token("images." + camel(component)) },
-	})
+	}
+	for _, t := range on {
+		if t.component != "" {
+			overlay.Components = append(overlay.Components, t.component)
+		}
+		if t.resources != "" {
+			overlay.Resources = append(overlay.Resources, t.resources)
+		}
+	}
+	dir, err := install.Overlay(overlay)
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if err != nil {
 		return nil, err

@@ -83,6 +83,7 @@ func TestTheChartRendersTheManifests(t *testing.T) {
 	}{
 		"for an older Kubernetes": {args: []string{"--kube-version=1.35.9"}, want: install.Config{Components: []string{"kubernetes-1.32"}}},
 		"with emulation":          {args: []string{newest, "--set=emulation=true"}, want: install.Config{Emulation: true}},
+		"with monitoring":         {args: []string{newest, "--set=monitoring.enabled=true"}, want: install.Config{Resources: []string{"monitoring/scrape"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

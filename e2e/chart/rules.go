@@ -3,6 +3,7 @@ package chart
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -84,7 +85,7 @@ type templated struct{ definitions, components, values string }
 
 // templates makes the templates and the values of the manifests.
 func (c Config) templates() (templated, error) {
-	objects, err := c.render(token("namespace"))
+	objects, err := c.render(token("namespace"), monitoring)
 	if err != nil {
 		return templated{}, err
 	}
@@ -147,29 +148,41 @@ func byKey(all []*resource.Resource) map[string]*resource.Resource {
 	return out
 }
 
-// switches are the components of the overlays that leave out objects, and what is true in a
-// template where they apply.
-var switches = []struct{ component, condition string }{
-	{"kubernetes-1.32", `semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version`},
+// toggle is a component of the overlays that leaves out objects, or a folder that adds some.
+type toggle struct {
+	component, resources string
+	// condition is true in a template where it applies.
+	condition string
 }
+
+var (
+	older      = toggle{component: "kubernetes-1.32", condition: `semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version`}
+	monitoring = toggle{resources: "monitoring/scrape", condition: ".Values.monitoring.enabled"}
+)
 
 // conditions are those of objects that are not always there, by their keys. known are all
 // objects, in their own namespace.
 func (c Config) conditions() (known map[string]*resource.Resource, conditions map[string]string, err error) {
-	plain, err := c.render("")
+	objects, err := c.render("")
 	if err != nil {
 		return nil, nil, err
 	}
-	known, conditions = byKey(plain), map[string]string{"Namespace": ".Values.createNamespace"}
-	for _, s := range switches {
-		fewer, err := c.render("", s.component)
+	plain := byKey(objects)
+	known, conditions = maps.Clone(plain), map[string]string{"Namespace": ".Values.createNamespace"}
+	for _, t := range []toggle{older, monitoring} {
+		objects, err := c.render("", t)
 		if err != nil {
 			return nil, nil, err
 		}
-		left := byKey(fewer)
-		for k := range known {
-			if left[k] == nil {
-				conditions[k] = "not (" + s.condition + ")"
+		with := byKey(objects)
+		for k := range plain {
+			if with[k] == nil {
+				conditions[k] = "not (" + t.condition + ")"
+			}
+		}
+		for k, o := range with {
+			if plain[k] == nil {
+				known[k], conditions[k] = o, t.condition
 			}
 		}
 	}

@@ -38,6 +38,8 @@ type Config struct {
 	Emulation bool
 	// Components are further components among the overlays, as "kubernetes-1.32".
 	Components []string
+	// Resources are further folders below that of the manifests, as "monitoring/scrape".
+	Resources []string
 	// Into is the namespace that the manifests are rendered for by [Overlay]. Empty: that
 	// of the manifests, which [Install] needs.
 	Into string
@@ -127,7 +129,7 @@ func (c Config) accepts(ctx context.Context) error {
 
 var kustomization = template.Must(template.New("").Parse(`apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
-resources: [{{.Base}}]
+resources: [{{.Base}}{{range .Resources}}, {{$.Base}}/{{.}}{{end}}]
 components: [images{{if .Emulation}}, {{.Overlays}}/emulation{{end}}{{range .Components}}, {{$.Overlays}}/{{.}}{{end}}]
 {{- if .Into}}
 namespace: {{.Into}}
