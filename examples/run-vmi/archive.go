@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -26,6 +25,7 @@ type part struct{ offset, size int64 }
 // archive is a tar file whose files are found by their names.
 type archive struct {
 	file  io.ReaderAt
+	arch  string // of the guest, as in GOARCH
 	parts map[string]part
 	links map[string]string
 }
@@ -149,10 +149,10 @@ func (a *archive) ociLayers(name, reference string, depth int) ([]string, error)
 	}
 	for _, d := range document.Manifests {
 		tagged := d.Annotations["io.containerd.image.name"] == reference || d.Annotations["org.opencontainers.image.ref.name"] == reference
-		native := d.Platform == nil || d.Platform.Architecture == runtime.GOARCH
-		if len(document.Manifests) == 1 || depth == 0 && tagged || depth > 0 && native {
+		fits := d.Platform == nil || d.Platform.Architecture == a.arch
+		if len(document.Manifests) == 1 || depth == 0 && tagged || depth > 0 && fits {
 			return a.ociLayers(d.name(), reference, depth+1)
 		}
 	}
-	return nil, fmt.Errorf("%s has no image for %s on %s", name, reference, runtime.GOARCH)
+	return nil, fmt.Errorf("%s has no image for %s on %s", name, reference, a.arch)
 }

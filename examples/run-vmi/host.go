@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,8 +17,10 @@ import (
 	"github.com/podvisor/podvisor/launcher/supervisor"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/kinds"
 	"github.com/podvisor/podvisor/vmi/manifest"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // host is what this host offers to a VMI.
@@ -63,7 +66,9 @@ func read(name string) (*vmi.VirtualMachineInstance, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := manifest.Instances(data, kinds.Cluster{})
+	// The guest of a VMI that names no architecture is of this host's.
+	here := kinds.Cluster{Defaults: defaults.Profile{Architecture: runtime.GOARCH}, Limits: validate.Limits{Architecture: runtime.GOARCH}}
+	all, err := manifest.Instances(data, here)
 	if err == nil && len(all) != 1 {
 		err = fmt.Errorf("it must have one VMI and has %d", len(all))
 	}

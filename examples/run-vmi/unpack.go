@@ -22,13 +22,14 @@ const (
 // unpacker takes the disk out of a container image in an archive.
 type unpacker struct {
 	reference string
+	arch      string // of the guest, as in GOARCH
 	file      string // the path of the disk in the image; empty: all files in /disk
 	dir       string // is made, and gets the disk
 }
 
 // unpack reads the archive: docker save, or an OCI layout.
 func (u unpacker) unpack(ctx context.Context, f io.ReaderAt) error {
-	a := archive{file: f}
+	a := archive{file: f, arch: u.arch}
 	if err := a.index(); err != nil {
 		return err
 	}

@@ -108,3 +108,22 @@ func FuzzUnpack(f *testing.F) {
 		require.LessOrEqual(t, len(entries), 1, "nothing is beside the folder")
 	})
 }
+
+func TestOfAnIndexTheImageForTheGuestIsTaken(t *testing.T) {
+	layer := func(content string) []byte { return tarOf(t, files{"disk/d.img": []byte(content)}) }
+	all := files{
+		"oci-layout": []byte(`{}`), "index.json": []byte(`{"manifests":[{"digest":"sha256:both"}]}`),
+		"blobs/sha256/both": []byte(`{"manifests":[{"digest":"sha256:a","platform":{"architecture":"amd64"}},{"digest":"sha256:b","platform":{"architecture":"arm64"}}]}`),
+		"blobs/sha256/a":    []byte(`{"layers":[{"digest":"sha256:la"}]}`), "blobs/sha256/la": layer("of amd64"),
+		"blobs/sha256/b": []byte(`{"layers":[{"digest":"sha256:lb"}]}`), "blobs/sha256/lb": layer("of arm64"),
+	}
+	for _, arch := range []string{"amd64", "arm64"} {
+		dir := filepath.Join(t.TempDir(), "disk")
+		require.NoError(t, unpacker{reference: "example/guest:1", arch: arch, dir: dir}.unpack(t.Context(), bytes.NewReader(tarOf(t, all))))
+		content, err := os.ReadFile(filepath.Join(dir, "d.img"))
+		require.NoError(t, err)
+		require.Equal(t, "of "+arch, string(content))
+	}
+	err := unpacker{reference: "example/guest:1", arch: "s390x", dir: t.TempDir()}.unpack(t.Context(), bytes.NewReader(tarOf(t, all)))
+	require.ErrorContains(t, err, "has no image for example/guest:1 on s390x")
+}

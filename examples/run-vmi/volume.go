@@ -27,7 +27,7 @@ func (h *host) disks(ctx context.Context, v *vmi.VirtualMachineInstance, root st
 		case given:
 			all[vol.Name], err = attachment(ctx, vol, path, root)
 		case vol.ContainerDisk != nil:
-			err = h.unpack(ctx, vol, root)
+			err = h.unpack(ctx, vol, v.Spec.Architecture, root)
 		case vol.PersistentVolumeClaim != nil || vol.DataVolume != nil || vol.HostDisk != nil || vol.Ephemeral != nil:
 			err = fmt.Errorf("give its disk with -volume %s=PATH", vol.Name)
 		}
@@ -84,7 +84,7 @@ func attachment(ctx context.Context, vol vmi.Volume, path, root string) (storage
 
 // unpack makes the container disk of a volume of its archive, where a launcher finds
 // it.
-func (h *host) unpack(ctx context.Context, vol vmi.Volume, root string) error {
+func (h *host) unpack(ctx context.Context, vol vmi.Volume, arch, root string) error {
 	ref := vol.ContainerDisk.Image
 	path, ok := h.images[ref]
 	if !ok {
@@ -99,7 +99,7 @@ func (h *host) unpack(ctx context.Context, vol vmi.Volume, root string) error {
 		return err
 	}
 	defer f.Close()
-	u := unpacker{reference: ref, file: vol.ContainerDisk.Path, dir: filepath.Join(observed[0].Image.Dir, "disk")}
+	u := unpacker{reference: ref, arch: arch, file: vol.ContainerDisk.Path, dir: filepath.Join(observed[0].Image.Dir, "disk")}
 	if err := u.unpack(ctx, f); err != nil {
 		return fmt.Errorf("unpack %s: %w", path, err)
 	}

@@ -70,6 +70,9 @@ var instance = []group{
 	{Guest, "TestAGuestIsStartedByAKernelOfAnImage", []seen{
 		{"spec.domain.firmware.kernelBoot", `ready, serving HTTP on port 80`},
 	}},
+	{Guest, "TestAGuestOfARMBootsAndPowersOffOnAHostOfX86", []seen{
+		{"spec.architecture", `this is aarch64, started by UEFI: yes`},
+	}},
 	{Guest, "TestAVMIBootsServesAndPowersOff", []seen{
 		{"spec.domain.devices.interfaces[].masquerade", `the page holds the guest's host name`},
 		{"spec.domain.devices.interfaces[].name", `s.awaitPhase("web", vmi.PhaseRunning)`},
@@ -203,7 +206,6 @@ var instance = []group{
 
 	{XML, every, each(
 		"spec.affinity",
-		"spec.architecture",
 		"spec.dnsConfig",
 		"spec.dnsPolicy",
 		"spec.domain.clock.timer.rtc.present",
