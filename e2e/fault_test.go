@@ -324,6 +324,8 @@ func (s space) removeHandler(node string) (back func()) {
 		_, err := world.kubectl.Run(ctx, "-n", install.Namespace, "patch", "daemonset/virt-handler", "--type="+kind, "-p", data)
 		require.NoError(s.t, err)
 	}
+	was, err := world.kubectl.Run(ctx, "-n", install.Namespace, "get", "daemonset/virt-handler", "-o", "jsonpath={.spec.template.spec.affinity}")
+	require.NoError(s.t, err)
 	// The handlers of other nodes stay as they are.
 	patch("merge", `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
 	patch("merge", `{"spec":{"template":{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
@@ -334,7 +336,7 @@ func (s space) removeHandler(node string) (back func()) {
 			return
 		}
 		done = true
-		patch("merge", `{"spec":{"template":{"spec":{"affinity":null}}}}`)
+		patch("merge", `{"spec":{"template":{"spec":{"affinity":`+was+`}}}}`)
 		patch("merge", `{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"10%"}}}}`)
 		_, err := world.kubectl.Run(ctx, "-n", install.Namespace, "rollout", "status", "daemonset/virt-handler", "--timeout=120s")
 		require.NoError(s.t, err)

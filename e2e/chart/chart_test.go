@@ -217,7 +217,7 @@ var values = []struct {
 	}},
 	{[]string{"--set=virtHandler.nodeSelector.pool=guests", "--set-json=virtHandler.tolerations=[]"}, map[string]any{
 		handlerIn + "nodeSelector.pool":                  "guests",
-		handlerIn + `nodeSelector`:                       map[string]any{"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "pool": "guests"},
+		handlerIn + `nodeSelector`:                       map[string]any{"kubernetes.io/os": "linux", "pool": "guests"},
 		handlerIn + "tolerations":                        []any{},
 		controllerIn + "tolerations":                     kept(),
 		"DaemonSet kubevirt/virt-handler: spec.replicas": nil,
