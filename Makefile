@@ -124,9 +124,9 @@ test-metrics: ## Create and delete VMIs while a Prometheus reads the metrics, an
 	go -C e2e test -count=1 -timeout 60m -v -run '^TestAPrometheusReadsTheMetricsAndRaisesAlerts$$' ./apiserver -vmis $(or $(VMIS),500)
 
 .PHONY: test-release
-test-release: ## Start a guest of the release before, roll back to it and upgrade again, with VMs running; Helm on the oldest Kubernetes (PREVIOUS=tag)
+test-release: ## Make a release twice, boot a guest of arm64, roll back to the release before and upgrade again; Helm on the oldest Kubernetes (PREVIOUS=tag)
 	PREVIOUS=$(PREVIOUS) go -C e2e test -tags release -count=1 -timeout 90m -p 1 -v \
-		-run '^(TestAGuestOfTheEarlierImageFindsItsStateUnderThisOne|TestPodsPullTheirImagesAnewFromARegistryThatAsksWhoItIs|TestARollbackAndAnUpgradeLeaveVMIsRunning|TestHelm.*OnTheOldestKubernetes)$$' ./release ./apiserver .
+		-run '^(TestAReleaseIsTheSameBytesWhereverItIsMade|TestAGuestOfARMBootsAndPowersOffOnAHostOfX86|TestAGuestOfTheEarlierImageFindsItsStateUnderThisOne|TestPodsPullTheirImagesAnewFromARegistryThatAsksWhoItIs|TestARollbackAndAnUpgradeLeaveVMIsRunning|TestHelm.*OnTheOldestKubernetes)$$' ./release ./runvmi ./apiserver .
 
 .PHONY: bench
 bench: ## Measure against a plain pod: start, deletion, API writes, memory, admission; streams against the shortest way

@@ -111,14 +111,14 @@ func identifier(text string) string {
 
 // bom is the document of an image.
 func bom(of version.Info, r image, packages []images.Package) document {
-	name, digest := r.built.Name, r.digest
-	own := describe("Image", name, of.Version, "pkg:oci/"+name+"@"+url.QueryEscape(digest.String())+"?arch=amd64")
+	name, arch, digest := r.built.Name, r.built.Architecture, r.digest
+	own := describe("Image", name, of.Version, "pkg:oci/"+name+"@"+url.QueryEscape(digest.String())+"?arch="+arch)
 	own.Checksums, own.Purpose = []checksum{{"SHA256", digest.Hex}}, "CONTAINER"
 	program := describe("Go", ownModule, of.Version, "pkg:golang/"+ownModule+"@"+of.Version)
 	program.LicenseDeclared, program.Comment = "Apache-2.0", "commit "+of.Commit
 	all := []spdxPackage{own, program}
 	for _, p := range packages {
-		d := describe("Debian", p.Name, p.Version, "pkg:deb/debian/"+p.Name+"@"+url.QueryEscape(p.Version)+"?arch=amd64")
+		d := describe("Debian", p.Name, p.Version, "pkg:deb/debian/"+p.Name+"@"+url.QueryEscape(p.Version)+"?arch="+arch)
 		d.Supplier, d.Checksums = "Organization: Debian", []checksum{{"SHA256", p.SHA256}}
 		d.Comment = "the image has files of the package"
 		all = append(all, d)
@@ -134,7 +134,7 @@ func bom(of version.Info, r image, packages []images.Package) document {
 		all = append(all, d)
 	}
 	doc := document{
-		SPDXVersion: "SPDX-2.3", DataLicense: "CC0-1.0", SPDXID: "SPDXRef-DOCUMENT", Name: name + "-" + of.Version,
+		SPDXVersion: "SPDX-2.3", DataLicense: "CC0-1.0", SPDXID: "SPDXRef-DOCUMENT", Name: name + "-" + of.Version + "-" + arch,
 		DocumentNamespace: "urn:podvisor:" + name + ":" + of.Version + ":" + digest.Hex,
 		CreationInfo:      creationInfo{of.Date, []string{"Tool: podvisor-release-" + of.Version}},
 		Packages:          all, Relationships: []relationship{{"SPDXRef-DOCUMENT", "DESCRIBES", own.SPDXID}},
@@ -155,5 +155,5 @@ func (c Config) writeBOM(dir string, of version.Info, r image, packages []images
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, r.built.Name+".spdx.json"), append(text, '\n'), 0o644)
+	return os.WriteFile(filepath.Join(folder, r.built.Name+"."+r.built.Architecture+".spdx.json"), append(text, '\n'), 0o644)
 }

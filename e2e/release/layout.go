@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -23,8 +24,8 @@ import (
 	"github.com/podvisor/podvisor/internal/version"
 )
 
-// layoutFolder has the images, as one OCI layout: layers that two images have are there
-// once.
+// layoutFolder has the images, as one OCI layout: an index for each, with the image of each
+// architecture. Layers that two images have are there once.
 const layoutFolder = "images"
 
 // Annotations of the images in the index of the layout.
@@ -35,46 +36,81 @@ const (
 	containerdAnnotation = "io.containerd.image.name"
 )
 
-// image is an image of the release.
+// image is an image of the release, for one architecture.
 type image struct {
 	built  images.Built
 	digest v1.Hash
+	// sizeBytes is what a node gets: the layers, compressed, and what describes them.
+	sizeBytes int64
 	// modules of Go are in the programs of the image, each once.
 	modules []module
 }
 
-// writeLayout writes the images, and reads what Go put into their programs.
-func (c Config) writeLayout(dir string, of version.Info, built []images.Built) ([]image, error) {
+// writeLayout writes the images, and reads what Go put into their programs. The digests are
+// those of the indexes, by the names of the images.
+func (c Config) writeLayout(dir string, of version.Info, built []images.Built) (out []image, digests map[string]string, err error) {
 	at, err := time.Parse(time.RFC3339, of.Date)
 	if err != nil {
-		return nil, fmt.Errorf("time of the commit: %w", err)
+		return nil, nil, fmt.Errorf("time of the commit: %w", err)
 	}
 	l, err := layout.Write(dir, empty.Index)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var out []image
-	packed := map[v1.Hash]v1.Layer{}
+	packed, indexes := map[v1.Hash]v1.Layer{}, map[string]v1.ImageIndex{}
 	for _, b := range built {
 		img, modules, err := repack(b, at, packed)
 		if err != nil {
-			return nil, fmt.Errorf("pack image %s: %w", b.Name, err)
+			return nil, nil, fmt.Errorf("pack image %s: %w", b.Name, err)
 		}
 		digest, err := img.Digest()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		named := map[string]string{nameAnnotation: b.Name, versionAnnotation: c.Version}
-		if c.Registry != "" {
-			named[containerdAnnotation] = c.Registry + "/" + b.Name + ":" + c.Version
-		}
-		err = l.AppendImage(img, layout.WithAnnotations(named), layout.WithPlatform(v1.Platform{OS: "linux", Architecture: "amd64"}))
+		size, err := sizeOf(img)
 		if err != nil {
-			return nil, fmt.Errorf("write image %s: %w", b.Name, err)
+			return nil, nil, err
 		}
-		out = append(out, image{built: b, digest: digest, modules: modules})
+		out = append(out, image{built: b, digest: digest, sizeBytes: size, modules: modules})
+		if indexes[b.Name] == nil {
+			indexes[b.Name] = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+		}
+		platform := v1.Platform{OS: "linux", Architecture: b.Architecture}
+		indexes[b.Name] = mutate.AppendManifests(indexes[b.Name], mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &platform}})
 	}
-	return out, nil
+	digests = map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(indexes)) {
+		named := map[string]string{nameAnnotation: name, versionAnnotation: c.Version}
+		if c.Registry != "" {
+			named[containerdAnnotation] = c.Registry + "/" + name + ":" + c.Version
+		}
+		if err := l.AppendIndex(indexes[name], layout.WithAnnotations(named)); err != nil {
+			return nil, nil, fmt.Errorf("write image %s: %w", name, err)
+		}
+		digest, err := indexes[name].Digest()
+		if err != nil {
+			return nil, nil, err
+		}
+		digests[name] = digest.String()
+	}
+	return out, digests, nil
+}
+
+// sizeOf is what a node gets of an image.
+func sizeOf(img v1.Image) (int64, error) {
+	m, err := img.Manifest()
+	if err != nil {
+		return 0, err
+	}
+	own, err := img.Size()
+	if err != nil {
+		return 0, err
+	}
+	all := own + m.Config.Size
+	for _, l := range m.Layers {
+		all += l.Size
+	}
+	return all, nil
 }
 
 // repack makes the image of a registry of one that was built for an import: with media
@@ -157,16 +193,16 @@ func modulesOf(l v1.Layer) (all []module, err error) {
 	}
 }
 
-// openLayout opens the images of a release.
-func openLayout(dir string) (layout.Path, *v1.IndexManifest, error) {
+// openLayout opens the images of a release: an index of their indexes.
+func openLayout(dir string) (v1.ImageIndex, *v1.IndexManifest, error) {
 	l, err := layout.FromPath(filepath.Join(dir, layoutFolder))
 	if err != nil {
-		return "", nil, fmt.Errorf("open the images of release %s: %w", dir, err)
+		return nil, nil, fmt.Errorf("open the images of release %s: %w", dir, err)
 	}
-	index, err := l.ImageIndex()
+	all, err := l.ImageIndex()
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
-	m, err := index.IndexManifest()
-	return l, m, err
+	m, err := all.IndexManifest()
+	return all, m, err
 }

@@ -90,9 +90,13 @@ func Make(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	built, err := images.Build(ctx, c.images())
-	if err != nil {
-		return err
+	var built []images.Built
+	for _, arch := range Architectures() {
+		some, err := images.Build(ctx, c.images(arch))
+		if err != nil {
+			return err
+		}
+		built = append(built, some...)
 	}
 	to, err := filepath.Abs(c.To)
 	if err != nil {
@@ -115,17 +119,20 @@ func Make(ctx context.Context, c Config) error {
 	return errors.Join(os.Chmod(temp, 0o755), os.Rename(temp, to))
 }
 
-func (c Config) images() images.Config {
-	return images.Config{Names: images.Components(), Version: c.Version, Root: c.Root, Cache: c.Cache, Out: c.Out}
+// Architectures are those of the nodes that a release has images for, as in GOARCH.
+func Architectures() []string { return images.Architectures(images.Components()[0]) }
+
+func (c Config) images(arch string) images.Config {
+	return images.Config{Names: images.Components(), Architecture: arch, Version: c.Version, Root: c.Root, Cache: c.Cache, Out: c.Out}
 }
 
 // write writes all files of the release.
 func (c Config) write(dir string, of version.Info, notes string, built []images.Built) error {
-	released, err := c.writeLayout(filepath.Join(dir, layoutFolder), of, built)
+	released, digests, err := c.writeLayout(filepath.Join(dir, layoutFolder), of, built)
 	if err != nil {
 		return err
 	}
-	if err := c.writeManifests(dir, released); err != nil {
+	if err := c.writeManifests(dir, digests); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "NOTES.md"), []byte(notes), 0o644); err != nil {
@@ -139,18 +146,15 @@ func (c Config) write(dir string, of version.Info, notes string, built []images.
 		if err := c.writeBOM(dir, of, r, packages); err != nil {
 			return fmt.Errorf("bill of materials of image %s: %w", r.built.Name, err)
 		}
-		fmt.Fprintf(c.Out, "%-18s %s, %d packages of Debian, %d modules of Go\n", r.built.Name, r.digest, len(packages), len(r.modules))
+		fmt.Fprintf(c.Out, "%-18s %s %s, %d bytes, %d packages of Debian, %d modules of Go\n",
+			r.built.Name, r.built.Architecture, r.digest, r.sizeBytes, len(packages), len(r.modules))
 	}
 	return writeSums(dir)
 }
 
 // writeManifests writes podvisor.yaml, which names the images by their digests, what
 // overlays of it begin with, and the chart.
-func (c Config) writeManifests(dir string, released []image) error {
-	digests := map[string]string{}
-	for _, r := range released {
-		digests[r.built.Name] = r.digest.String()
-	}
+func (c Config) writeManifests(dir string, digests map[string]string) error {
 	prefix := c.Registry
 	if prefix == "" {
 		prefix = unnamed

@@ -31,14 +31,14 @@ type Upload struct {
 	Out io.Writer
 }
 
-// Push uploads the images of a release, each with its version as tag, and reads back what
+// Push uploads the images of a release for all architectures, each with its version as tag, and reads back what
 // the registry has under their digests. It may be repeated: what the registry has is left
 // out.
 func Push(ctx context.Context, u Upload) error {
 	if u.Out == nil {
 		u.Out = io.Discard
 	}
-	l, index, err := openLayout(u.From)
+	all, index, err := openLayout(u.From)
 	if err != nil {
 		return err
 	}
@@ -61,18 +61,18 @@ func Push(ctx context.Context, u Upload) error {
 		if err != nil {
 			return err
 		}
-		img, err := l.Image(d.Digest)
+		both, err := all.ImageIndex(d.Digest)
 		if err != nil {
 			return fmt.Errorf("read image %s: %w", image, err)
 		}
 		// What was damaged since must not get a tag.
-		if err := validate.Image(img); err != nil {
+		if err := validate.Index(both); err != nil {
 			return fmt.Errorf("image %s is not as it was released: %w", image, err)
 		}
-		if digest, err := img.Digest(); err != nil || digest != d.Digest {
+		if digest, err := both.Digest(); err != nil || digest != d.Digest {
 			return errors.Join(fmt.Errorf("image %s is not as it was released: its digest is %s and not %s", image, digest, d.Digest), err)
 		}
-		if err := remote.Write(to, img, options...); err != nil {
+		if err := remote.WriteIndex(to, both, options...); err != nil {
 			return fmt.Errorf("upload %s: %w", to, err)
 		}
 		there, err := remote.Head(to.Context().Digest(d.Digest.String()), options...)

