@@ -97,7 +97,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		select {
 		case <-ctx.Done():
 			said, _ := os.ReadFile(log.Name())
-			return nil, errors.Join(err, s.Stop(), fmt.Errorf("Prometheus is not ready: %s", said))
+			return nil, errors.Join(err, s.Stop(), fmt.Errorf("the Prometheus server is not ready: %s", said))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
