@@ -119,10 +119,6 @@ test-virtctl: ## Build an unmodified virtctl of KubeVirt and do with it all that
 # The release before the first one is the commit before there were releases.
 PREVIOUS ?= c58b14300f6182783106c2a68ba9313d3619bc73
 
-.PHONY: test-metrics
-test-metrics: ## Create and delete VMIs while a Prometheus reads the metrics, and require that no series stays (VMIS=500)
-	go -C e2e test -count=1 -timeout 60m -v -run '^TestAPrometheusReadsTheMetricsAndRaisesAlerts$$' ./apiserver -vmis $(or $(VMIS),500)
-
 .PHONY: test-release
 test-release: ## Make a release twice, boot a guest of arm64, roll back to the release before and upgrade again; Helm on the oldest Kubernetes (PREVIOUS=tag)
 	PREVIOUS=$(PREVIOUS) go -C e2e test -tags release -count=1 -timeout 90m -p 1 -v \
