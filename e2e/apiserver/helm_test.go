@@ -174,6 +174,20 @@ func (r released) takeOver(version, manifests string) {
 	require.Equal(t, before.Spec, after.Spec, "its pods are not replaced")
 }
 
+// writeEndpoints writes the endpoints of virt-controller as API servers before 1.33 read them.
+func (r released) writeEndpoints() {
+	t := r.t
+	t.Helper()
+	slice, err := r.kube.DiscoveryV1().EndpointSlices(otherNamespace).Get(t.Context(), "virt-controller", metav1.GetOptions{})
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "endpoints.yaml")
+	text := fmt.Sprintf("apiVersion: v1\nkind: Endpoints\nmetadata: {name: virt-controller, namespace: %s}\nsubsets:\n- addresses: [{ip: %s}]\n  ports: [{name: webhooks, port: %d}]\n",
+		otherNamespace, slice.Endpoints[0].Addresses[0], *slice.Ports[0].Port)
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	out, err := r.kubectl("apply", "-f", file)
+	require.NoError(t, err, out)
+}
+
 // components are those of the overlays that the API server needs.
 func (r released) components() []string {
 	v, err := r.kube.Discovery().ServerVersion()
@@ -214,6 +228,7 @@ func helmKeepsVMs(r released) {
 		require.Nil(t, v.DeletionTimestamp)
 	}
 	certificates := r.serveUninstalls()
+	r.writeEndpoints()
 
 	// An upgrade changes all that is other, the definitions too, and nothing that
 	// virt-certificates wrote.
