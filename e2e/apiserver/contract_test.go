@@ -43,8 +43,7 @@ func TestTheRealAPIServerKeepsTheContractOfTheFake(t *testing.T) {
 	require.NoError(t, err, string(out))
 	said, err := b.kubectl("apply", "--server-side", "-f", dir)
 	require.NoError(t, err, said)
-	said, err = b.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", dir)
-	require.NoError(t, err, said)
+	awaitEstablished(t, func() (string, error) { return b.kubectl("get", "-o", "json", "-f", dir) })
 
 	cfg, err := clientcmd.BuildConfigFromFlags("", b.cluster.Kubeconfig)
 	require.NoError(t, err)

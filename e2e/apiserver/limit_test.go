@@ -140,8 +140,7 @@ func TestWhatIsStoredIsWhatTheTypesHold(t *testing.T) {
 	})
 	said, err := kubectl(t, "", "create", "-f", dir)
 	require.NoError(t, err, said)
-	said, err = kubectl(t, "", "wait", "--for=condition=Established", "--timeout=30s", "-f", dir)
-	require.NoError(t, err, said)
+	awaitEstablished(t, func() (string, error) { return kubectl(t, "", "get", "-o", "json", "-f", dir) })
 	w.run()
 }
 

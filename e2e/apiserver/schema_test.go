@@ -1,12 +1,15 @@
 package apiserver
 
 import (
+	"encoding/json"
 	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/e2e/cluster"
 	"github.com/podvisor/podvisor/internal/testenv"
@@ -24,6 +27,40 @@ func kubectl(t *testing.T, manifest string, args ...string) (string, error) {
 	cmd.Stdin = strings.NewReader(manifest)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// awaitEstablished waits until the API server serves the kinds of the CustomResourceDefinitions
+// that get, a "kubectl get -o json", returns. "kubectl wait" fails for one without conditions,
+// which each is for a moment.
+func awaitEstablished(t *testing.T, get func() (string, error)) {
+	t.Helper()
+	eventually(t, func() error {
+		said, err := get()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, said)
+		}
+		type definition struct {
+			metav1.ObjectMeta `json:"metadata"`
+			Status            struct{ Conditions []metav1.Condition }
+		}
+		var all struct {
+			definition
+			Kind  string
+			Items []definition
+		}
+		if err := json.Unmarshal([]byte(said), &all); err != nil {
+			return err
+		}
+		if all.Kind != "List" {
+			all.Items = append(all.Items, all.definition)
+		}
+		for _, d := range all.Items {
+			if !meta.IsStatusConditionTrue(d.Status.Conditions, "Established") {
+				return fmt.Errorf("CustomResourceDefinition %s is not established: %v", d.Name, d.Status.Conditions)
+			}
+		}
+		return nil
+	})
 }
 
 // The schemas of all typed fields, served or not: a field that is served

@@ -264,8 +264,7 @@ spec: {group: sweep.podvisor.io, scope: Namespaced, names: {kind: Pod, plural: p
 versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
 	said, err := kubectl(t, crd, "apply", "--server-side", "-f", "-")
 	require.NoError(t, err, said)
-	said, err = kubectl(t, crd, "wait", "--for=condition=Established", "--timeout=30s", "-f", "-")
-	require.NoError(t, err, said)
+	awaitEstablished(t, func() (string, error) { return kubectl(t, crd, "get", "-o", "json", "-f", "-") })
 	registration := world.kube.AdmissionregistrationV1()
 	policy, err := registration.ValidatingAdmissionPolicies().Get(t.Context(), "virt-controller.kubevirt.io", metav1.GetOptions{})
 	require.NoError(t, err)

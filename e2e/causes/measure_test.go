@@ -90,7 +90,7 @@ func TestTheCauseOfAVMIsWhatItSaysBetweenTwoTries(t *testing.T) {
 	require.ErrorContains(t, err, "the watch ended", "a VM is not looked at")
 }
 
-func TestThereAreTwentyMistakes(t *testing.T) {
+func TestThereAreTwentyMistakesAtLeast(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
 	for _, m := range All(func(name string) string { return name }) {
@@ -99,7 +99,7 @@ func TestThereAreTwentyMistakes(t *testing.T) {
 		require.LessOrEqual(t, len(m.Name), 31, m.Name)
 		names[m.Name] = true
 	}
-	require.Len(t, names, 20)
+	require.GreaterOrEqual(t, len(names), 20)
 }
 
 func TestTheTable(t *testing.T) {
