@@ -22,6 +22,10 @@ type Move struct {
 	// the names of volumes and of init containers. An image that is not in it is that of the
 	// spec.
 	Images map[string]string
+	// Layout is the layout of the guest's PCI bus, as the annotation of the pod that the
+	// instance runs in has it. The instance has none if it was stored while the webhook was
+	// away. Empty: it is that of the instance.
+	Layout string
 }
 
 // MoveOf is what the target of the migration depends on. Source is the pod that the
@@ -32,7 +36,7 @@ func MoveOf(m *vmi.VirtualMachineInstanceMigration, source *corev1.Pod, n *corev
 		out.Source = n.Labels
 	}
 	if source != nil {
-		out.Kept, out.Images = source.Spec.NodeSelector, digests(source)
+		out.Kept, out.Images, out.Layout = source.Spec.NodeSelector, digests(source), source.Annotations[vmi.PCITopologyAnnotation]
 	}
 	return out
 }

@@ -85,6 +85,25 @@ func TestATargetHasTheImagesThatTheGuestRunsWith(t *testing.T) {
 	}
 }
 
+func TestATargetHasTheLayoutOfTheBusThatTheGuestHas(t *testing.T) {
+	t.Parallel()
+	c := pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher"}}
+	stored := vmitest.New(vmitest.WithPhase(vmi.PhaseRunning)) // while the webhook was away
+	begins := stored.DeepCopy()
+	begins.Annotations = map[string]string{vmi.PCITopologyAnnotation: vmi.PCITopology}
+	source, err := pod.Render(begins, c)
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		source *corev1.Pod
+		want   string
+	}{{source, vmi.PCITopology}, {&corev1.Pod{}, ""}, {nil, ""}} {
+		c.Role, c.Facts.Move = pod.Target(migration), pod.MoveOf(migration, tt.source, nil)
+		target, err := pod.Render(stored, c)
+		require.NoError(t, err)
+		require.Equal(t, tt.want, target.Annotations[vmi.PCITopologyAnnotation])
+	}
+}
+
 func TestWhereATargetMayRun(t *testing.T) {
 	t.Parallel()
 	host := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{

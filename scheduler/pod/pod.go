@@ -45,6 +45,9 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 	if c.Build != "" {
 		meta.Annotations[launched.BuildAnnotation] = c.Build
 	}
+	if layout := c.move().Layout; layout != "" {
+		meta.Annotations[vmi.PCITopologyAnnotation] = layout
+	}
 	if translated(&v.Spec, c) {
 		meta.Annotations[istioAnnotation], meta.Annotations[legacyIstioAnnotation] = network.PodBridge, network.PodBridge
 	}
