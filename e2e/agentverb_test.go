@@ -45,7 +45,7 @@ func (s space) askGuest(v *vmi.VirtualMachineInstance) {
 // until a call. Meanwhile a program in the guest writes again and again.
 func (s space) freezeGuest(v *vmi.VirtualMachineInstance, seen visitor, user string, key ssh.AuthMethod) {
 	s.t.Helper()
-	const frozenFor = 10 * time.Second
+	const frozenFor = 20 * time.Second
 	ctx, vmis := s.t.Context(), world.vmis.VirtualMachineInstances(s.name)
 	// It notes the times of its writes in memory.
 	seen.awaitSSH(v, user, key, `sh -c 'while [ ! -e /dev/shm/stop ]; do echo x >>/var/tmp/probe && sync /var/tmp/probe && cut -d" " -f1 /proc/uptime >>/dev/shm/writes; sleep 0.5; done' >/dev/null 2>&1 </dev/null & while [ ! -s /dev/shm/writes ]; do sleep 0.2; done`)

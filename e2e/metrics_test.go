@@ -17,7 +17,7 @@ import (
 // metrics are those of a pod of Podvisor, read as Prometheus reads them: with the token of the
 // account of manifests/monitoring. The API server's proxy of pods passes no tokens on.
 func (s space) metrics(pod string) (string, error) {
-	s.kubectl("apply", "-f", "../manifests/monitoring/scrape/access.yaml")
+	s.kubectl("-n", install.Namespace, "apply", "-f", "../manifests/monitoring/scrape/access.yaml")
 	r, err := world.kube.CoreV1().ServiceAccounts(install.Namespace).CreateToken(s.t.Context(), "podvisor-metrics", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		return "", err
