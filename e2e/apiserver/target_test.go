@@ -21,7 +21,7 @@ func (s space) target(v *vmi.VirtualMachineInstance) *corev1.Pod {
 	m, err := world.vmis.VirtualMachineInstanceMigrations(s.name).Create(s.t.Context(), m, metav1.CreateOptions{})
 	require.NoError(s.t, err)
 	c := build("")
-	c.Role = pod.Target(m)
+	c.Role, c.Facts.Move = pod.Target(m), pod.MoveOf(m, s.pod(v), nil)
 	p, err := pod.Render(v, c)
 	require.NoError(s.t, err)
 	made, err := s.asController().Pods(s.name).Create(s.t.Context(), p, metav1.CreateOptions{})
