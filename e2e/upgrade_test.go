@@ -265,6 +265,10 @@ func (u user) stayed(r resident) resident {
 	require.Equal(u.t, r.v.UID, v.UID)
 	was, is := r.v.Status.DeepCopy(), v.Status.DeepCopy()
 	was.MigrationMethod, is.MigrationMethod = "", "" // the version before may not write it
+	if c := is.Condition(vmi.ConditionLiveMigratable); c != nil && was.Condition(c.Type) == nil {
+		require.Equal(u.t, vmi.ReasonLauncherTooOld, c.Reason, "it is of a version that does not migrate")
+		is.RemoveCondition(c.Type)
+	}
 	require.Equal(u.t, was, is, "the status is what it was")
 	p := u.pod(v)
 	require.Equal(u.t, r.pod.UID, p.UID)
