@@ -119,7 +119,7 @@ func (c Config) render(namespace string, on ...toggle) (_ []*resource.Resource, 
 		if t.component != "" {
 			overlay.Components = append(overlay.Components, t.component)
 		}
-		if t.resources != "" {
+		if t.resources != "" && !slices.Contains(overlay.Resources, t.resources) {
 			overlay.Resources = append(overlay.Resources, t.resources)
 		}
 	}

@@ -1,9 +1,12 @@
 package chart
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +87,11 @@ func TestTheChartRendersTheManifests(t *testing.T) {
 		"for an older Kubernetes": {args: []string{"--kube-version=1.35.9"}, want: install.Config{Components: []string{"kubernetes-1.32"}}},
 		"with emulation":          {args: []string{newest, "--set=emulation=true"}, want: install.Config{Emulation: true}},
 		"with monitoring":         {args: []string{newest, "--set=monitoring.enabled=true"}, want: install.Config{Resources: []string{"monitoring/scrape"}}},
+		"with the Prometheus Operator": {
+			args: []string{newest, "--set=monitoring.enabled=true,monitoring.serviceMonitor.enabled=true,monitoring.rules.enabled=true"},
+			want: install.Config{Resources: []string{"monitoring/operator"}},
+		},
+		"with the dashboard": {args: []string{newest, "--set=monitoring.dashboard.enabled=true"}, want: install.Config{Resources: []string{"monitoring/dashboard"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,6 +116,19 @@ func TestTheChartRendersTheManifests(t *testing.T) {
 			want[key] = o
 		}
 		equal(t, want, render(t, newest, "--set=namespace=there"))
+	})
+	t.Run("with monitoring in another namespace", func(t *testing.T) {
+		t.Parallel()
+		got := render(t, newest, "--set=namespace=podvisor,monitoring.enabled=true,monitoring.serviceMonitor.enabled=true,monitoring.rules.enabled=true")
+		for key, w := range operatorElsewhere(t) {
+			require.Contains(t, got, key)
+			require.Equal(t, w.Object, got[key].Object, key)
+		}
+	})
+	t.Run("with a namespace that is a number", func(t *testing.T) {
+		t.Parallel()
+		got := render(t, newest, "--set-string=namespace=12", "--set=monitoring.enabled=true,monitoring.serviceMonitor.enabled=true,monitoring.rules.enabled=true")
+		require.Equal(t, []any{"12"}, look(t, got["ServiceMonitor 12/prometheus-kubevirt-rules"].Object, strings.Split("spec.namespaceSelector.matchNames", ".")))
 	})
 	t.Run("an uninstall begins with what the webhooks review", func(t *testing.T) {
 		t.Parallel()
@@ -143,6 +164,27 @@ func TestTheChartRendersTheManifests(t *testing.T) {
 			require.Contains(t, out, want)
 		})
 	}
+}
+
+// operatorElsewhere are the objects of manifests/monitoring/operator in the namespace podvisor, as the
+// command of docs/monitoring.md makes them.
+func operatorElsewhere(t *testing.T) map[string]unstructured.Unstructured {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/monitoring.md")
+	require.NoError(t, err)
+	command := regexp.MustCompile(`(?m)^ +sed '(.*)' \|$`).FindSubmatch(page)
+	require.NotNil(t, command, "docs/monitoring.md")
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(manifests, "monitoring", "operator"))
+	require.NoError(t, err)
+	text, err := resources.AsYaml()
+	require.NoError(t, err)
+	sed := exec.CommandContext(t.Context(), "sed", string(command[1]))
+	sed.Stdin = bytes.NewReader(text)
+	out, err := sed.Output()
+	require.NoError(t, err)
+	all := charttest.Objects(t, out)
+	require.Len(t, all, 7)
+	return all
 }
 
 // sortVariables sorts the environment variables of the components by their names.
@@ -222,6 +264,15 @@ var values = []struct {
 		controllerIn + "tolerations":                     kept(),
 		"DaemonSet kubevirt/virt-handler: spec.replicas": nil,
 	}},
+	{[]string{"--set=monitoring.enabled=true,monitoring.serviceMonitor.enabled=true,monitoring.rules.enabled=true,monitoring.dashboard.enabled=true",
+		"--set=monitoring.serviceMonitor.labels.release=mine,monitoring.rules.labels.release=mine,monitoring.dashboard.labels.grafana_dashboard=null",
+		"--set=monitoring.dashboard.labels.dashboards=mine"}, map[string]any{
+		"ServiceMonitor kubevirt/prometheus-kubevirt-rules: metadata.labels": map[string]any{
+			"kubevirt.io": "metrics", "prometheus.kubevirt.io": "true", "k8s-app": "kubevirt", "openshift.io/cluster-monitoring": "", "release": "mine"},
+		"PrometheusRule kubevirt/prometheus-kubevirt-rules: metadata.labels": map[string]any{
+			"kubevirt.io": "metrics", "prometheus.kubevirt.io": "true", "k8s-app": "kubevirt", "release": "mine"},
+		"ConfigMap kubevirt/podvisor-dashboard: metadata.labels": map[string]any{"kubevirt.io": "metrics", "dashboards": "mine"},
+	}},
 	{[]string{"--set=containerDisks=init-copy", "--set=admission.podFields=spec.dnsConfig"}, map[string]any{
 		controllerIn + "containers.[virt-controller].env.[CONTAINER_DISKS].value": "init-copy",
 		controllerIn + "containers.[virt-controller].env.[POD_FIELDS].value":      "spec.dnsConfig",
@@ -270,6 +321,8 @@ var wrong = map[string]string{
 	"--set=virtHandler.nodeSelector.pool=true":         "at '/virtHandler/nodeSelector/pool': got boolean, want string",
 	"--set=admission.sidecars=docker.io/istio/proxyv2": "at '/admission/sidecars': got string, want array",
 	"--set-json=admission.audiences=[\"a']+['b\"]":     "at '/admission/audiences/0': 'a\\']+[\\'b' does not match pattern",
+	"--set=monitoring.serviceMonitor.enabled=true":     "at '/monitoring/enabled': value must be true",
+	"--set=monitoring.rules.labels.release=a b":        "at '/monitoring/rules/labels/release': 'a b' does not match pattern",
 }
 
 func TestTheChartIsTheSameBytesWhereverItIsMade(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 
 	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/podvisor/podvisor/e2e/install"
 )
 
 // How a value is written into a template.
@@ -66,6 +68,11 @@ func rules() []rule {
 			rule{kind, name, append(podSpec(), "imagePullSecrets"), "imagePullSecrets", asOptional},
 		)
 	}
+	for _, t := range monitoring {
+		if t.labelled != "" {
+			all = append(all, rule{t.kind, t.labelled, []string{"metadata", "labels"}, t.value + ".labels", asJSON})
+		}
+	}
 	return all
 }
 
@@ -85,7 +92,7 @@ type templated struct{ definitions, components, values string }
 
 // templates makes the templates and the values of the manifests.
 func (c Config) templates() (templated, error) {
-	objects, err := c.render(token("namespace"), monitoring)
+	objects, err := c.render(token("namespace"), monitoring...)
 	if err != nil {
 		return templated{}, err
 	}
@@ -122,6 +129,9 @@ func (c Config) templates() (templated, error) {
 		if err != nil {
 			return templated{}, err
 		}
+		if group, _, _ := strings.Cut(o.GetApiVersion(), "/"); group == "monitoring.coreos.com" {
+			text = []byte(installed.Replace(string(text)))
+		}
 		template := written(string(text), tokens)
 		if condition := conditions[key(o)]; condition != "" {
 			template = "{{- if " + condition + " }}\n" + template + "{{- end }}\n"
@@ -151,13 +161,38 @@ func byKey(all []*resource.Resource) map[string]*resource.Resource {
 // toggle is a component of the overlays that leaves out objects, or a folder that adds some.
 type toggle struct {
 	component, resources string
+	// kind is that of the objects that it adds. Empty: all that no toggle before it adds.
+	kind string
+	// value is the path of the values about it. Empty: there are none.
+	value string
+	// labelled is the name of the object whose labels are a value. Empty: there is none.
+	labelled string
 	// condition is true in a template where it applies.
 	condition string
 }
 
-var (
-	older      = toggle{component: "kubernetes-1.32", condition: `semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version`}
-	monitoring = toggle{resources: "monitoring/scrape", condition: ".Values.monitoring.enabled"}
+var older = toggle{component: "kubernetes-1.32", condition: `semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version`}
+
+// monitoring are the objects of manifests/monitoring.
+var monitoring = []toggle{
+	labelled("operator", "ServiceMonitor", "prometheus-kubevirt-rules", "monitoring.serviceMonitor"),
+	labelled("operator", "PrometheusRule", "prometheus-kubevirt-rules", "monitoring.rules"),
+	labelled("dashboard", "ConfigMap", "podvisor-dashboard", "monitoring.dashboard"),
+	{resources: "monitoring/operator", condition: ".Values.monitoring.enabled"},
+}
+
+// labelled is an object of a folder of manifests/monitoring with values of its own: whether it
+// is there, and the labels that another program finds it by.
+func labelled(folder, kind, name, value string) toggle {
+	return toggle{resources: "monitoring/" + folder, kind: kind, labelled: name, value: value, condition: ".Values." + value + ".enabled"}
+}
+
+// installed has the namespace of Podvisor replaced where no field of an object is one: in
+// expressions and labels of rules, and where Prometheus looks for Services.
+var installed = strings.NewReplacer(
+	`namespace="`+install.Namespace+`"`, `namespace="`+token("namespace")+`"`,
+	" namespace: "+install.Namespace+"\n", " namespace: "+token("namespace")+"\n",
+	"- "+install.Namespace+"\n", "- \""+token("namespace")+"\"\n",
 )
 
 // conditions are those of objects that are not always there, by their keys. known are all
@@ -169,7 +204,7 @@ func (c Config) conditions() (known map[string]*resource.Resource, conditions ma
 	}
 	plain := byKey(objects)
 	known, conditions = maps.Clone(plain), map[string]string{"Namespace": ".Values.createNamespace"}
-	for _, t := range []toggle{older, monitoring} {
+	for _, t := range append([]toggle{older}, monitoring...) {
 		objects, err := c.render("", t)
 		if err != nil {
 			return nil, nil, err
@@ -181,7 +216,7 @@ func (c Config) conditions() (known map[string]*resource.Resource, conditions ma
 			}
 		}
 		for k, o := range with {
-			if plain[k] == nil {
+			if known[k] == nil && (t.kind == "" || t.kind == o.GetKind()) {
 				known[k], conditions[k] = o, t.condition
 			}
 		}
@@ -252,6 +287,9 @@ func written(text string, tokens map[string]string) string {
 	})
 	return within.ReplaceAllStringFunc(text, func(found string) string {
 		value := strings.Trim(found, "_")
+		if value == "namespace" {
+			return "{{ .Values.namespace }}"
+		}
 		image, is := strings.CutPrefix(value, "images.")
 		if !is {
 			return found
