@@ -12,6 +12,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
 	"github.com/podvisor/podvisor/internal/review"
@@ -97,4 +98,38 @@ func TestMetricsAreReadWithTheRoleForThem(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A component that was taken over sees the tokens of those who read its metrics.
+func TestAttackATokenForMetricsIsGoodForNothingElse(t *testing.T) {
+	v := newVerbs(t)
+	v.monitor(t)
+	ns := v.namespace(t)
+	v.account(t, ns, "without", nil)
+	may := func(namespace, account string) (out []string) {
+		cfg, err := v.withToken(t.Context(), namespace, account, nil)
+		require.NoError(t, err)
+		kube, err := kubernetes.NewForConfig(cfg)
+		require.NoError(t, err)
+		for _, in := range []string{home, ns, metav1.NamespaceSystem} {
+			r, err := kube.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(),
+				&authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: in}}, metav1.CreateOptions{})
+			require.NoError(t, err)
+			require.Empty(t, r.Status.EvaluationError)
+			require.False(t, r.Status.Incomplete)
+			for _, rule := range r.Status.ResourceRules {
+				out = append(out, fmt.Sprint(in, rule))
+			}
+			for _, rule := range r.Status.NonResourceRules {
+				out = append(out, fmt.Sprint(in, rule.Verbs, rule.NonResourceURLs))
+			}
+		}
+		return out
+	}
+	reader, other := may(home, "podvisor-metrics"), may(ns, "without")
+	for _, in := range []string{home, ns, metav1.NamespaceSystem} {
+		other = append(other, in+"[get][/metrics]")
+	}
+	require.ElementsMatch(t, other, reader, "what an account without a role may, and to get the path")
+	require.Greater(t, len(other), 3)
 }
