@@ -11,19 +11,14 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/podvisor/podvisor/e2e/images"
 	"github.com/podvisor/podvisor/internal/testenv"
 )
-
-// user is a user with a line in /etc/passwd and no rights.
-const user = "65534"
 
 // The host of the test is a network namespace: its only network leads to outside.
 const (
@@ -174,47 +169,13 @@ func TestAGuestIsOnTheNetworkOfItsHostByPasst(t *testing.T) {
 		testenv.Program(t, name)
 	}
 	namespace := host(t)
-	built, err := images.Build(t.Context(), images.Config{Names: []string{"demo-guest"}, Out: t.Output()})
-	require.NoError(t, err)
-	dir, err := os.MkdirTemp("", "run") // the path is short
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	command(t, "go", "-C", "../..", "build", "-o", dir+"/run-vmi", "./examples/run-vmi")
-	command(t, "install", "-m", "0644", built[0].Tar, dir+"/guest.tar")
-	require.NoError(t, os.WriteFile(dir+"/vmi.yaml", []byte(manifest), 0o644))
-	command(t, "chown", "-R", user, dir)
-
-	var console, notes testenv.Output
-	cmd := exec.Command("ip", "netns", "exec", namespace, "setpriv", "--reuid", user, "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all",
-		dir+"/run-vmi", "-image", "example/guest:1="+dir+"/guest.tar", dir+"/vmi.yaml")
-	cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "TMPDIR=" + os.TempDir()}
-	cmd.Stdout, cmd.Stderr = &console, &notes
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if t.Failed() {
-			t.Logf("console:\n%s\nlog:\n%s", &console, &notes)
-		}
-	})
-	says := func(words string) {
-		t.Helper()
-		require.Eventually(t, func() bool { return strings.Contains(console.String(), words) }, 3*time.Minute, 50*time.Millisecond)
-	}
-	says("podvisor-guest: eth0 has address " + inside)
-	says("the copy is made")
-	require.Contains(t, notes.String(), "run-vmi: TCP port 80 of the guest is 127.0.0.1:8080\n")
+	g := guest{T: t, manifest: manifest, host: []string{"ip", "netns", "exec", namespace}, toBoot: 3 * time.Minute, toEnd: time.Minute}
+	g.start()
+	g.says("podvisor-guest: eth0 has address " + inside)
+	g.says("the copy is made")
+	require.Contains(t, g.notes.String(), "run-vmi: TCP port 80 of the guest is 127.0.0.1:8080\n")
 	require.Equal(t, "from outside", fetch(t, namespace, "/copy"))
 
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	says("podvisor-guest: powering off")
-	select {
-	case err := <-ended:
-		require.NoError(t, err)
-	case <-time.After(time.Minute):
-		require.FailNow(t, "timeout: run-vmi ends with the guest")
-	}
-	require.NotContains(t, notes.String(), "the guest's network has ended")
+	g.powersOff()
+	require.NotContains(t, g.notes.String(), "the guest's network has ended")
 }
