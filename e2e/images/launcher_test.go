@@ -15,13 +15,18 @@ import (
 	"github.com/podvisor/podvisor/internal/testenv"
 )
 
-// built makes one image, in the user's cache.
+// built makes one image for amd64, in the user's cache.
 func built(t *testing.T, name string) Built {
+	t.Helper()
+	return builtFor(t, name, amd64)
+}
+
+func builtFor(t *testing.T, name, arch string) Built {
 	t.Helper()
 	testenv.Program(t, "apt-get")
 	testenv.Program(t, "dpkg-deb")
 	testenv.Root(t)
-	b, err := Build(t.Context(), Config{Names: []string{name}, Out: t.Output()})
+	b, err := Build(t.Context(), Config{Names: []string{name}, Architecture: arch, Out: t.Output()})
 	require.NoError(t, err)
 	require.Len(t, b, 1)
 	return b[0]
