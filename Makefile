@@ -119,6 +119,10 @@ test-virtctl: ## Build an unmodified virtctl of KubeVirt and do with it all that
 # The release before the first one is the commit before there were releases.
 PREVIOUS ?= c58b14300f6182783106c2a68ba9313d3619bc73
 
+.PHONY: test-metrics
+test-metrics: ## Have a real Prometheus read a cluster in which VMIs come and go, and require that no series stays and no alert is raised (VMIS=500)
+	go -C e2e test -tags metrics -count=1 -timeout 3h -v -run '^TestAPrometheusReadsAHealthyClusterAndRaisesNoAlert$$' . -vmis $(or $(VMIS),500)
+
 .PHONY: test-release
 test-release: ## Make a release twice, boot a guest of arm64, roll back to the release before and upgrade again; Helm on the oldest Kubernetes (PREVIOUS=tag)
 	PREVIOUS=$(PREVIOUS) go -C e2e test -tags release -count=1 -timeout 90m -p 1 -v \
@@ -154,7 +158,7 @@ generate: ## Write the generated files anew
 .PHONY: lint
 lint: ## Look for unformatted code and suspicious constructs
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'not formatted: run gofmt -w on the files above' >&2; exit 1; }
-	go vet ./... && go -C e2e vet -tags virtctl,release ./...
+	go vet ./... && go -C e2e vet -tags virtctl,release,metrics ./...
 	$(LINT) run ./... && cd e2e && $(LINT) run --config ../.golangci.yaml ./...
 	@for m in $(MODULES); do echo "lint $$m"; go -C $$m vet ./... && (cd $$m && $(LINT) run --config $(CURDIR)/.golangci.yaml ./...) || exit 1; done
 

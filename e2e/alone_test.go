@@ -31,6 +31,7 @@ var alone = []string{
 	"TestAVMIWhoseNodeRestartsSaysSo",
 	"TestAnEvictionIsAnsweredWhileTheControllersMove",
 	"TestContainerDisksAreCopiedWhereTheClusterHasNoImageVolumes",
+	"TestNoSeriesOutlivesItsVMI",
 	"TestTheConfigurationReachesGuestsAndComponents",
 	"TestTheStatusReportsTheGuestsAgent",
 }

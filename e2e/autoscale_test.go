@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -104,34 +105,36 @@ spec:
 	return m
 }
 
-// listenAtControlPlane listens where the API server is, which has a network namespace
-// of its own.
-func listenAtControlPlane(t *testing.T) net.Listener {
-	t.Helper()
+// atControlPlane calls f where the API server is, which has a network namespace of its own.
+func atControlPlane[T any](f func() (T, error)) (out T, err error) {
 	pid, err := world.cluster.Node("cp").PID()
-	require.NoError(t, err)
-	type result struct {
-		net.Listener
-		error
+	if err != nil {
+		return out, err
 	}
-	done := make(chan result)
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		runtime.LockOSThread() // the thread stays in the namespace, and ends with this function
-		f, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
-		if err == nil {
-			err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
-			_ = f.Close()
-		}
-		if err != nil {
-			done <- result{nil, err}
+		var ns *os.File
+		if ns, err = os.Open(fmt.Sprintf("/proc/%d/ns/net", pid)); err != nil {
 			return
 		}
-		l, err := net.Listen("tcp", net.JoinHostPort(plan.ControlPlane.Addr().String(), "0"))
-		done <- result{l, err}
+		if err = errors.Join(unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET), ns.Close()); err == nil {
+			out, err = f()
+		}
 	}()
-	r := <-done
-	require.NoError(t, r.error)
-	return r.Listener
+	<-done
+	return out, err
+}
+
+// listenAtControlPlane listens there.
+func listenAtControlPlane(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := atControlPlane(func() (net.Listener, error) {
+		return net.Listen("tcp", net.JoinHostPort(plan.ControlPlane.Addr().String(), "0"))
+	})
+	require.NoError(t, err)
+	return l
 }
 
 func TestAHorizontalPodAutoscalerScalesASet(t *testing.T) {

@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -14,10 +16,18 @@ import (
 	"github.com/podvisor/podvisor/e2e/install"
 )
 
+// applyScrape makes the account that reads metrics.
+var applyScrape = sync.OnceValue(func() error {
+	_, err := world.kubectl.Run(context.Background(), "apply", "--server-side", "-k", "../manifests/monitoring/scrape")
+	return err
+})
+
 // metrics are those of a pod of Podvisor, read as Prometheus reads them: with the token of the
 // account of manifests/monitoring. The API server's proxy of pods passes no tokens on.
 func (s space) metrics(pod string) (string, error) {
-	s.kubectl("-n", install.Namespace, "apply", "-f", "../manifests/monitoring/scrape/access.yaml")
+	if err := applyScrape(); err != nil {
+		return "", err
+	}
 	r, err := world.kube.CoreV1().ServiceAccounts(install.Namespace).CreateToken(s.t.Context(), "podvisor-metrics", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		return "", err

@@ -10,11 +10,11 @@
 // minutes on two cores and says how far it is; a build that finds everything takes
 // milliseconds.
 //
-// [Virtctl] does the same for the client of KubeVirt, [Helm] for Helm, and [OldestAPIServer] for
-// the API server of Kubernetes 1.32, for the tests that run them.
+// [Virtctl] does the same for the client of KubeVirt, [Helm] for Helm, [Prometheus] for Prometheus,
+// and [OldestAPIServer] for the API server of Kubernetes 1.32, for the tests that run them.
 //
-// Versions are those of the nested modules kubernetes/, runtime/, csi/, policy/, virtctl/, helm/
-// and kubernetes-1.32/ beside this file. Each of the parts is in the cache under a name made of its
+// Versions are those of the nested modules kubernetes/, runtime/, csi/, policy/, virtctl/, helm/,
+// prometheus/ and kubernetes-1.32/ beside this file. Each of the parts is in the cache under a name made of its
 // version and a digest of the module's files and the build flags, so that a
 // change builds anew and two checkouts of one version share.
 //

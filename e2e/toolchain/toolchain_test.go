@@ -86,6 +86,9 @@ func TestParts(t *testing.T) {
 	require.NoError(t, err)
 	require.Regexp(t, `^v1\.32\.`, old.version)
 	require.Contains(t, old.programs[0].ldflags, "gitMinor=32 ")
+	m, err := prometheus(source)
+	require.NoError(t, err)
+	require.Equal(t, "github.com/prometheus/prometheus/cmd/prometheus", m.programs[0].pkg)
 	r, err := containers(source)
 	require.NoError(t, err)
 	var outputs []string
