@@ -54,6 +54,21 @@ func TestAGuestHasTheProcessorThatItsNodeIsLabelledWith(t *testing.T) {
 	})
 }
 
+func TestAVMIOfAnArchitectureThatNoNodeHasIsUnschedulable(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	v := guest("arm", cloudConfig("hostname: arm"))
+	v.Spec.Architecture = "arm64"
+	v = s.create(v)
+	s.awaitCondition("arm", soon, vmi.ConditionPodScheduled, metav1.ConditionFalse, corev1.PodReasonUnschedulable)
+	require.Equal(t, vmi.PhaseScheduling, s.get("arm").Status.Phase)
+	p := s.pod(v)
+	require.Equal(t, corev1.PodPending, p.Status.Phase)
+	require.Equal(t, "arm64", p.Spec.NodeSelector[corev1.LabelArchStable])
+	s.delete("arm")
+	s.awaitGone(v)
+}
+
 // threads are the CPUs that each thread of the pod's process may use, by the thread's
 // name.
 func (n traces) threads(process string) map[string]string {

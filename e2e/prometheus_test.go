@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,11 +45,12 @@ type watch struct {
 	*monitoring.Server
 }
 
-func newWatch(t *testing.T) watch {
+// newWatch starts a Prometheus at the port of the control plane, with rules.
+func newWatch(s space, port string, rules []byte) watch {
+	t := s.t
 	t.Helper()
 	program, err := toolchain.Prometheus(t.Context(), toolchain.Config{Out: os.Stdout})
 	require.NoError(t, err)
-	s := newSpace(t)
 	require.NoError(t, applyScrape())
 	secrets := world.kube.CoreV1().Secrets(install.Namespace)
 	var token []byte
@@ -72,10 +74,8 @@ func newWatch(t *testing.T) watch {
 	}, filepath.Join(dir, "kubeconfig")))
 	scrape, err := monitoring.ReadScrape("..", "token", "kubeconfig")
 	require.NoError(t, err)
-	rules, err := monitoring.ReadRules("..")
-	require.NoError(t, err)
 	p, err := monitoring.Start(t.Context(), monitoring.Config{
-		Program: program, Dir: dir, Listen: net.JoinHostPort(plan.ControlPlane.Addr().String(), "9090"), Rules: rules, Scrape: scrape, Interval: 5 * time.Second,
+		Program: program, Dir: dir, Listen: net.JoinHostPort(plan.ControlPlane.Addr().String(), port), Rules: rules, Scrape: scrape, Interval: 5 * time.Second,
 		Run: func(c *exec.Cmd) error {
 			_, err := atControlPlane(func() (struct{}, error) { return struct{}{}, c.Start() })
 			return err
@@ -138,16 +138,14 @@ func (w watch) awaitTargets() {
 }
 
 // recorded are the names that rules record of what Podvisor serves.
-func (w watch) recorded() (out []string) {
-	w.t.Helper()
-	text, err := monitoring.ReadRules("..")
-	require.NoError(w.t, err)
+func recorded(t *testing.T, rules []byte) (out []string) {
+	t.Helper()
 	var file struct {
 		Groups []struct {
 			Rules []struct{ Record, Expr string }
 		}
 	}
-	require.NoError(w.t, yaml.Unmarshal(text, &file))
+	require.NoError(t, yaml.Unmarshal(rules, &file))
 	not := elsewhere.String()
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
@@ -164,14 +162,16 @@ func (w watch) recorded() (out []string) {
 }
 
 func TestAPrometheusReadsAHealthyClusterAndRaisesNoAlert(t *testing.T) {
-	w := newWatch(t)
+	rules, err := monitoring.ReadRules("..")
+	require.NoError(t, err)
+	w := newWatch(newSpace(t), "9090", rules)
 	w.awaitTargets()
 	v := w.create(guest("rests", cloudConfig("hostname: rests")))
 	w.applyVM(vmi.RunAlways, guest("rests-too", cloudConfig("hostname: rests")))
 	v = w.awaitSteady(v.Name)
 	w.awaitSteady("rests-too")
 
-	names := w.recorded()
+	names := recorded(t, rules)
 	require.Greater(t, len(names), 10)
 	for _, name := range names {
 		if unmeasured[name] != "" {
@@ -188,9 +188,9 @@ func TestAPrometheusReadsAHealthyClusterAndRaisesNoAlert(t *testing.T) {
 		require.Equal(t, "2", w.query(expr)[0].Value, expr)
 	}
 	require.Equal(t, "1", w.query("cluster:kubevirt_virt_controller_leading:sum")[0].Value)
-	rules, err := w.Rules(t.Context())
+	all, err := w.Rules(t.Context())
 	require.NoError(t, err)
-	for _, r := range rules {
+	for _, r := range all {
 		require.Equal(t, monitoring.Health{Name: r.Name, Health: "ok"}, r)
 	}
 	w.awaitNone("ALERTS")
@@ -210,13 +210,19 @@ func TestAPrometheusReadsAHealthyClusterAndRaisesNoAlert(t *testing.T) {
 	w.awaitNone("ALERTS")
 	w.awaitTargets()
 
-	// It would have seen one.
+	// Alerts fire: here at once, without the time that a condition has to last.
+	fires := newWatch(w.space, "9091", regexp.MustCompile(`(?m)^ +for: .*\n`).ReplaceAll(rules, nil))
+	fires.awaitTargets()
+	fires.awaitNone("ALERTS")
 	_, err = world.kubectl.Run(t.Context(), "delete", "clusterrolebinding", "podvisor-metrics")
 	require.NoError(t, err)
 	eventually(t, long, func() error {
-		found := w.query(`ALERTS{alertname=~"VirtControllerDown|VirtHandlerDown|NoLeadingVirtController",alertstate="pending"}`)
-		if len(found) != 3 {
-			return fmt.Errorf("alerts are pending: %v", found)
+		var names []string
+		for _, v := range fires.query(`ALERTS{alertstate="firing"}`) {
+			names = append(names, v.Labels["alertname"])
+		}
+		if slices.Sort(names); fmt.Sprint(names) != "[NoLeadingVirtController VirtControllerDown VirtHandlerDown]" {
+			return fmt.Errorf("alerts fire: %v", names)
 		}
 		return nil
 	})

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -203,6 +204,43 @@ func TestLaunchersThatHangDoNotKeepTheOthersFromBeingAsked(t *testing.T) {
 	first := g.takeAsked()
 	scrape()
 	require.NotContains(t, g.takeAsked()[1:8], first[1], "those that hang take turns")
+}
+
+func TestHowLongAScrapeTakesAndAnAnswerCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuests("a", "hangs")
+		g.hang["hangs"] = true
+		scrape := scraper(t, Config{Guests: g})
+		took := func() time.Duration {
+			began := time.Now()
+			scrape()
+			return time.Since(began)
+		}
+		require.Equal(t, 2*time.Second, took(), "one that hangs")
+		g.takeAsked()
+		time.Sleep(2900 * time.Millisecond)
+		require.Zero(t, took(), "the answers are shared")
+		require.Empty(t, g.takeAsked())
+		time.Sleep(200 * time.Millisecond)
+		require.Zero(t, took())
+		require.Equal(t, []string{"a"}, g.takeAsked(), "its answer is older than 5 s")
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 2*time.Second, took())
+		require.Equal(t, []string{"hangs"}, g.takeAsked())
+
+		var names []string
+		for i := range 100 {
+			names = append(names, fmt.Sprint("hangs-", i))
+		}
+		g = newGuests(names...)
+		for _, name := range names {
+			g.hang[name] = true
+		}
+		scrape = scraper(t, Config{Guests: g})
+		require.Equal(t, 5*time.Second, took(), "all hang")
+		require.Equal(t, 8, g.most)
+		require.Len(t, g.takeAsked(), 3*8)
+	})
 }
 
 func TestScrapesThatFollowCloselyShareTheAnswers(t *testing.T) {
