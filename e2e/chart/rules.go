@@ -204,12 +204,17 @@ func (c Config) conditions() (known map[string]*resource.Resource, conditions ma
 	}
 	plain := byKey(objects)
 	known, conditions = maps.Clone(plain), map[string]string{"Namespace": ".Values.createNamespace"}
+	rendered := map[string]map[string]*resource.Resource{} // with a component or a folder
 	for _, t := range append([]toggle{older}, monitoring...) {
-		objects, err := c.render("", t)
-		if err != nil {
-			return nil, nil, err
+		with := rendered[t.component+t.resources]
+		if with == nil {
+			objects, err := c.render("", t)
+			if err != nil {
+				return nil, nil, err
+			}
+			with = byKey(objects)
+			rendered[t.component+t.resources] = with
 		}
-		with := byKey(objects)
 		for k := range plain {
 			if with[k] == nil {
 				conditions[k] = "not (" + t.condition + ")"
