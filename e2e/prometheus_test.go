@@ -39,14 +39,14 @@ var unmeasured = map[string]string{
 	"kubevirt_vmi_migration_data_total_bytes": "it is not sent to another node",
 }
 
-// watch is a Prometheus that reads the cluster as docs/monitoring.md says.
-type watch struct {
+// prometheus is a Prometheus that reads the cluster as docs/monitoring.md says.
+type prometheus struct {
 	space
 	*monitoring.Server
 }
 
-// newWatch starts a Prometheus at the port of the control plane, with rules.
-func newWatch(s space, port string, rules []byte) watch {
+// startPrometheus starts a Prometheus at the port of the control plane, with rules.
+func startPrometheus(s space, port string, rules []byte) prometheus {
 	t := s.t
 	t.Helper()
 	program, err := toolchain.Prometheus(t.Context(), toolchain.Config{Out: os.Stdout})
@@ -86,11 +86,11 @@ func newWatch(s space, port string, rules []byte) watch {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Stop()) })
-	return watch{s, p}
+	return prometheus{s, p}
 }
 
 // query is an expression now.
-func (w watch) query(expr string) []monitoring.Value {
+func (w prometheus) query(expr string) []monitoring.Value {
 	w.t.Helper()
 	found, err := w.Query(w.t.Context(), expr)
 	require.NoError(w.t, err, expr)
@@ -98,7 +98,7 @@ func (w watch) query(expr string) []monitoring.Value {
 }
 
 // awaitNone waits until an expression has no value.
-func (w watch) awaitNone(expr string) {
+func (w prometheus) awaitNone(expr string) {
 	w.t.Helper()
 	eventually(w.t, long, func() error {
 		if found := w.query(expr); len(found) > 0 {
@@ -109,9 +109,9 @@ func (w watch) awaitNone(expr string) {
 }
 
 // awaitTargets waits until all pods of the components are read.
-func (w watch) awaitTargets() {
+func (w prometheus) awaitTargets() {
 	w.t.Helper()
-	pods, err := world.kube.CoreV1().Pods(install.Namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: watched})
+	pods, err := world.kube.CoreV1().Pods(install.Namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: scrapedPods})
 	require.NoError(w.t, err)
 	want := map[string]string{}
 	for _, p := range pods.Items {
@@ -164,7 +164,7 @@ func recorded(t *testing.T, rules []byte) (out []string) {
 func TestAPrometheusReadsAHealthyClusterAndRaisesNoAlert(t *testing.T) {
 	rules, err := monitoring.ReadRules("..")
 	require.NoError(t, err)
-	w := newWatch(newSpace(t), "9090", rules)
+	w := startPrometheus(newSpace(t), "9090", rules)
 	w.awaitTargets()
 	v := w.create(guest("rests", cloudConfig("hostname: rests")))
 	w.applyVM(vmi.RunAlways, guest("rests-too", cloudConfig("hostname: rests")))
@@ -211,7 +211,7 @@ func TestAPrometheusReadsAHealthyClusterAndRaisesNoAlert(t *testing.T) {
 	w.awaitTargets()
 
 	// Alerts fire: here at once, without the time that a condition has to last.
-	fires := newWatch(w.space, "9091", regexp.MustCompile(`(?m)^ +for: .*\n`).ReplaceAll(rules, nil))
+	fires := startPrometheus(w.space, "9091", regexp.MustCompile(`(?m)^ +for: .*\n`).ReplaceAll(rules, nil))
 	fires.awaitTargets()
 	fires.awaitNone("ALERTS")
 	_, err = world.kubectl.Run(t.Context(), "delete", "clusterrolebinding", "podvisor-metrics")

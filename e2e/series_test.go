@@ -18,8 +18,8 @@ import (
 
 var manyVMIs = flag.Int("vmis", 4, "how many VMIs are created and deleted between two looks at the metrics")
 
-// watched selects the pods whose metrics Prometheus reads.
-const watched = "prometheus.kubevirt.io=true"
+// scrapedPods selects the pods whose metrics Prometheus reads.
+const scrapedPods = "prometheus.kubevirt.io=true"
 
 // event matches a series that counts one kind of event, which is there when the first of its kind
 // was.
@@ -32,7 +32,7 @@ var kinds = regexp.MustCompile(`\b(?:method="[A-Z]+"|(?:sub)?resource="[a-z]*"|c
 // series are the names and labels of all series that each pod of Podvisor serves.
 func (s space) series() map[string][]string {
 	s.t.Helper()
-	pods, err := world.kube.CoreV1().Pods(install.Namespace).List(s.t.Context(), metav1.ListOptions{LabelSelector: watched})
+	pods, err := world.kube.CoreV1().Pods(install.Namespace).List(s.t.Context(), metav1.ListOptions{LabelSelector: scrapedPods})
 	require.NoError(s.t, err)
 	require.Len(s.t, pods.Items, 4, "two of virt-controller, and one of virt-handler on each node")
 	all := map[string][]string{}
