@@ -242,7 +242,10 @@ func (e *executor[T, L]) deleteObject(ctx context.Context, o T) error {
 func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) error {
 	pods := e.kube.CoreV1().Pods(p.Namespace)
 	before := e.created(o, p.Name) // it is forgotten when the cache has the pod, which may be meanwhile
-	_, err := pods.Create(ctx, p, metav1.CreateOptions{})
+	err := reconcile.Complete(ctx, func(ctx context.Context) error {
+		_, err := pods.Create(ctx, p, metav1.CreateOptions{})
+		return err
+	})
 	if apierrors.IsAlreadyExists(err) {
 		var there *corev1.Pod
 		there, err = pods.Get(ctx, p.Name, metav1.GetOptions{})
@@ -366,7 +369,9 @@ func isRefusal(err error) bool {
 // deletePod deletes the pod if it is still the same. One that is gone is what was
 // wanted.
 func (e *executor[T, L]) deletePod(ctx context.Context, namespace string, a scheduler.DeletePod) error {
-	err := e.kube.CoreV1().Pods(namespace).Delete(ctx, a.Name, *metav1.NewPreconditionDeleteOptions(string(a.UID)))
+	err := reconcile.Complete(ctx, func(ctx context.Context) error {
+		return e.kube.CoreV1().Pods(namespace).Delete(ctx, a.Name, *metav1.NewPreconditionDeleteOptions(string(a.UID)))
+	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete pod %s/%s: %w", namespace, a.Name, err)
 	}
