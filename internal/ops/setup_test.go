@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -41,4 +42,20 @@ func TestTheLimiterTakesNewLimits(t *testing.T) {
 	require.Equal(t, float32(requestsPerSecond), l.QPS())
 	require.Equal(t, requestsBurst, l.Burst())
 	l.Stop()
+}
+
+// A VM costs virt-controller seven writes until it runs, and three events.
+func TestTheLimitOfRequestsLetsMoreThanFiftyVMsStartInEachSecond(t *testing.T) {
+	const each = 10
+	l := NewLimiter()
+	now := time.Now()
+	require.True(t, l.AllowN(now, requestsBurst), "what may be sent at once")
+	for second := range 5 {
+		now = now.Add(time.Second)
+		n := 0
+		for l.AllowN(now, each) {
+			n++
+		}
+		require.Greater(t, n, 50, "second %d", second)
+	}
 }
