@@ -51,6 +51,8 @@ type executor[T vmi.Object, L runtime.Object] struct {
 	log    *slog.Logger
 	// made notes the pods that are created.
 	made *made
+	// rendered notes the pods while they are created.
+	rendered *rendered
 	// gates notes the conditions of pods that are written.
 	gates *gates
 	// claims notes the claims that are written.
@@ -242,6 +244,7 @@ func (e *executor[T, L]) deleteObject(ctx context.Context, o T) error {
 func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) error {
 	pods := e.kube.CoreV1().Pods(p.Namespace)
 	before := e.created(o, p.Name) // it is forgotten when the cache has the pod, which may be meanwhile
+	defer e.rendered.begin(o, p)()
 	err := reconcile.Complete(ctx, func(ctx context.Context) error {
 		_, err := pods.Create(ctx, p, metav1.CreateOptions{})
 		return err
