@@ -74,6 +74,9 @@ func run(ctx context.Context, namespace string, p Point, want map[string]shot) (
 			err = errors.Join(oracle(lives, len(u.failed)), world.nodes.writers.oracle(namespace, wantedWriters), s.oracle())
 		}
 	}
+	if err == nil {
+		err = u.events(ctx, p.Kind)
+	}
 	if err == nil && p.Kind == "" && len(u.failed) > 0 {
 		err = fmt.Errorf("migrations fail without a fault: %q", u.failed)
 	}
