@@ -78,7 +78,7 @@ func (s *scene) awaitJourney() {
 }
 
 // where is the side that the VMI is on.
-func (j *journey) where(v *vmi.VirtualMachineInstance) *side {
+func (j *journey) where(v *vmi.VirtualMachineInstance) *moveSide {
 	if v.Status.NodeName == j.target.node {
 		return &j.target
 	}
@@ -107,7 +107,7 @@ func (s *scene) met() error {
 }
 
 // processes is how many processes of the pod there are.
-func (d *side) processes() (n int) {
+func (d *moveSide) processes() (n int) {
 	for _, p := range watched().pods() {
 		if d.uid != "" && p.pod == d.uid {
 			n++
@@ -173,7 +173,7 @@ func truth(v *vmi.VirtualMachineInstance, m *vmi.VirtualMachineInstanceMigration
 
 // left is what is left of the side that the VMI is not on, and of both if it has ended.
 func left(v *vmi.VirtualMachineInstance, j journey) error {
-	for _, d := range []*side{&j.source, &j.target} {
+	for _, d := range []*moveSide{&j.source, &j.target} {
 		if v.Status.Phase == vmi.PhaseRunning && d.uid == j.where(v).uid {
 			continue
 		}
@@ -226,7 +226,7 @@ func (j *journey) counted() error {
 			errs = append(errs, fmt.Errorf("the guest has counted %d after %d, of %d numbers of the source and %d of the target", all[n], all[n-1], len(all)-len(there), len(there)))
 		}
 	}
-	for _, d := range []*side{&j.source, &j.target} {
+	for _, d := range []*moveSide{&j.source, &j.target} {
 		if strings.Contains(string(d.text), "<!>") {
 			errs = append(errs, fmt.Errorf("the guest in pod %s has not read what it wrote", d.name))
 		}
@@ -241,7 +241,7 @@ func (j *journey) history() string {
 		fmt.Fprintf(&out, "migration: %+v\n", j.migration.Status)
 	}
 	fmt.Fprintf(&out, "the fault came at %s\n", j.at.UTC().Format(time.RFC3339Nano))
-	for name, d := range map[string]*side{"source": &j.source, "target": &j.target} {
+	for name, d := range map[string]*moveSide{"source": &j.source, "target": &j.target} {
 		starts, numbers := d.counts()
 		fmt.Fprintf(&out, "%s %s on %s is %s, gone: %t; %d numbers of %q up to %d\n", name, d.name, d.node, d.phase, d.gone, len(numbers), starts, d.last())
 		for line := range strings.Lines(string(d.text)) {

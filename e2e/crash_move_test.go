@@ -78,12 +78,12 @@ var moveRoles = map[string]string{"launcher": "virt-launcher", "libvirtd": "libv
 // journey is what was seen of a VMI that moves. The lock of the scene guards it.
 type journey struct {
 	migration      *vmi.VirtualMachineInstanceMigration // as it was last
-	source, target side
+	source, target moveSide
 	at             time.Time // when the fault came; zero: it has not
 }
 
-// side is one of the two pods of a VMI that moves.
-type side struct {
+// moveSide is one of the two pods of a VMI that moves.
+type moveSide struct {
 	uid   types.UID
 	name  string
 	node  string
@@ -95,7 +95,7 @@ type side struct {
 }
 
 // read reads what is new in the log.
-func (d *side) read(namespace string) {
+func (d *moveSide) read(namespace string) {
 	if d.log == nil {
 		f, err := os.Open(fmt.Sprintf("%s/var/log/pods/%s_%s_%s/%s/0.log", root(d.node), namespace, d.name, d.uid, vmi.ComputeContainer))
 		if err != nil {
@@ -108,7 +108,7 @@ func (d *side) read(namespace string) {
 }
 
 // said is when the log has the line first. Zero: it has not.
-func (d *side) said(text string) (at time.Time) {
+func (d *moveSide) said(text string) (at time.Time) {
 	before, _, ok := strings.Cut(string(d.text), text)
 	if !ok {
 		return at
@@ -125,7 +125,7 @@ func (d *side) said(text string) (at time.Time) {
 var countPattern = regexp.MustCompile(`<([0-9a-f]{8}) ([0-9a-f]{8})>`)
 
 // counts are the starts of guests that the log names, and the numbers, in their order.
-func (d *side) counts() (starts []string, numbers []uint64) {
+func (d *moveSide) counts() (starts []string, numbers []uint64) {
 	for _, m := range countPattern.FindAllSubmatch(d.text, -1) {
 		if s := string(m[1]); !slices.Contains(starts, s) {
 			starts = append(starts, s)
@@ -137,7 +137,7 @@ func (d *side) counts() (starts []string, numbers []uint64) {
 }
 
 // last is the last number of the log, or 0.
-func (d *side) last() uint64 {
+func (d *moveSide) last() uint64 {
 	_, numbers := d.counts()
 	if len(numbers) == 0 {
 		return 0
@@ -146,7 +146,7 @@ func (d *side) last() uint64 {
 }
 
 // of is the side that the component is of.
-func (j *journey) of(component string) (d *side, program string) {
+func (j *journey) of(component string) (d *moveSide, program string) {
 	where, program, _ := strings.Cut(component, "-")
 	switch where {
 	case "source":
@@ -154,7 +154,7 @@ func (j *journey) of(component string) (d *side, program string) {
 	case "target":
 		return &j.target, program
 	}
-	return &side{}, program
+	return &moveSide{}, program
 }
 
 // pids are the processes of the component.
@@ -225,14 +225,14 @@ func (s *scene) movePod(l *life, p *corev1.Pod, gone bool) {
 }
 
 // over says that the pod has ended.
-func (d *side) over() bool {
+func (d *moveSide) over() bool {
 	return d.gone || d.phase == corev1.PodSucceeded || d.phase == corev1.PodFailed
 }
 
 // moveProcesses sees the processes of a VMI that moves, and reads the logs of its launchers.
 func (s *scene) moveProcesses(l *life, all []process) {
 	j := l.journey
-	for name, d := range map[string]*side{"source": &j.source, "target": &j.target} {
+	for name, d := range map[string]*moveSide{"source": &j.source, "target": &j.target} {
 		now := map[string]bool{}
 		for _, p := range all {
 			if d.uid == "" || p.pod != d.uid {
