@@ -71,7 +71,13 @@ func run(ctx context.Context, namespace string, p Point, want map[string]shot) (
 	if err == nil {
 		var lives []life
 		if lives, err = world.nodes.history(namespace); err == nil {
-			err = errors.Join(oracle(lives, len(u.failed)), world.nodes.writers.oracle(namespace, wantedWriters), s.oracle())
+			vmis, vms := maps.Clone(wantedVMIs), map[string]int{}
+			if !u.handled {
+				maps.Copy(vmis, pooledVMIs)
+				vms = poolVMs
+			}
+			err = errors.Join(oracle(lives, len(u.failed), vmis), world.nodes.writers.oracle(namespace, wantedWriters), world.nodes.pools.oracle(namespace, vms),
+				left(u.shots["deleted"]), s.oracle())
 		}
 	}
 	if err == nil {
@@ -179,12 +185,16 @@ func sweep(t *testing.T, component string, turn chan struct{}) {
 		n = *points
 	}
 	// By turns of the kinds, so that it is known of all while it runs. A third of what is not the
-	// whole is of migrations, which are most of what can go wrong.
-	moves := slices.DeleteFunc(slices.Clone(chosen), func(p Point) bool { return !ofMigrations(p.Step) })
-	if n == len(chosen) {
-		moves = nil
+	// whole is of migrations, which are most of what can go wrong, and a sixth of pools.
+	var first []Point
+	if n != len(chosen) {
+		for _, some := range []struct {
+			of func(Step) bool
+			n  int
+		}{{ofMigrations, n / 3}, {ofPools, n / 6}} {
+			first = append(first, Choose(slices.DeleteFunc(slices.Clone(chosen), func(p Point) bool { return !some.of(p.Step) }), some.n, *seed)...)
+		}
 	}
-	first := Choose(moves, n/3, *seed)
 	rest := slices.DeleteFunc(chosen, func(p Point) bool { return slices.Contains(first, p) })
 	chosen = append(first, Choose(rest, n-len(first), *seed)...)
 	t.Logf("%s: %d points", component, len(chosen))
