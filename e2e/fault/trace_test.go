@@ -377,6 +377,9 @@ func look(ctx context.Context, namespace string) (shot, error) {
 		if by := o.(metav1.Object).GetAnnotations()[vmi.MigrationJobAnnotation]; by != "" {
 			name += " of " + by // the pods of a VMI that moves have names with random ends
 		}
+		if ref := metav1.GetControllerOfNoCopy(o.(metav1.Object)); ref != nil && strings.HasPrefix(name, "ControllerRevision ") {
+			name += " of " + ref.Name
+		}
 		name = steady(name, namespace)
 		for out[name] != nil {
 			name += "'" // of VMIs of a set, which are alike

@@ -193,7 +193,7 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 		return o, e.call(func(c *migrationCalls) { c.abort(ctx, o, a) })
 	case scheduler.CreateDataVolume:
 		log.Info("create DataVolume", "name", a.DataVolume.GetName())
-		return o, e.dataVolumes.create(ctx, o, a.DataVolume)
+		return o, e.dataVolumes.create(ctx, a.DataVolume)
 	case scheduler.CreateRevision:
 		return o, e.createRevision(ctx, o, a.Revision)
 	case scheduler.DeleteRevision:

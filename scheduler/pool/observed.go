@@ -25,7 +25,8 @@ type Observed struct {
 	// Instances are the VMIs of these VMs, by their names.
 	Instances map[string]*vmi.VirtualMachineInstance
 	// Taken are names that begin like those of VMs of the pool and are in use: by a VM, by a
-	// VMI, or by a claim for the state of a VM.
+	// VMI, by a claim for the state of a VM, or by a DataVolume or a claim that belongs to
+	// another VM or is being deleted.
 	Taken map[string]bool
 	// Revisions are the ControllerRevisions of the pool. They need no Data.
 	Revisions []*appsv1.ControllerRevision
@@ -70,16 +71,45 @@ func members(o Observed) (all []member, leaving []*vmi.VirtualMachine) {
 }
 
 // Name is the name of the VM with the ordinal n.
-func Name(p *vmpool.VirtualMachinePool, n int) string { return p.Name + "-" + strconv.Itoa(n) }
+func Name(p *vmpool.VirtualMachinePool, n int) string { return indexed(p.Name, n) }
 
 // Ordinal is the ordinal in the name of a VM of the pool, and -1 if it has none.
-func Ordinal(p *vmpool.VirtualMachinePool, name string) int {
-	text, ok := strings.CutPrefix(name, p.Name+"-")
+func Ordinal(p *vmpool.VirtualMachinePool, name string) int { return ordinal(p.Name, name) }
+
+// ordinal is the ordinal of a name that begins so, and -1 if it has none.
+func ordinal(first, name string) int {
+	text, ok := strings.CutPrefix(name, first+"-")
 	n, err := strconv.Atoi(text)
-	if !ok || err != nil || n < 0 || Name(p, n) != name {
+	if !ok || err != nil || n < 0 || indexed(first, n) != name {
 		return -1
 	}
 	return n
+}
+
+// indexed is the name with the ordinal.
+func indexed(first string, n int) string { return first + "-" + strconv.Itoa(n) }
+
+// Disks are the names of the dataVolumeTemplates of the pool, which those of DataVolumes begin
+// with.
+func Disks(p *vmpool.VirtualMachinePool) []string {
+	var out []string
+	if t := p.Spec.VirtualMachineTemplate; t != nil {
+		for i := range t.Spec.DataVolumeTemplates {
+			out = append(out, t.Spec.DataVolumeTemplates[i].ObjectMeta.Name)
+		}
+	}
+	return out
+}
+
+// DiskOrdinal is the ordinal of the VM whose DataVolume has the name, and -1 if it is that of
+// none.
+func DiskOrdinal(disks []string, name string) int {
+	for _, d := range disks {
+		if n := ordinal(d, name); n >= 0 {
+			return n
+		}
+	}
+	return -1
 }
 
 // revision is the revision of the template that the VM has.

@@ -5,8 +5,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/scheduler/pool"
+	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmpool"
 )
@@ -44,6 +46,49 @@ func TestTheOrdinalEndsTheNamesOfConfigMapsAndSecretsWhereItIsAskedFor(t *testin
 	w.pool.Spec.NameGeneration = &vmpool.NameGeneration{AppendIndexToSecretRefs: new(true)}
 	require.Equal(t, []string{"c", "s-7", "c", "s-7", "s-7", "n-7", "s-7"}, names())
 	require.Equal(t, "c", w.pool.Spec.VirtualMachineTemplate.Spec.Template.Spec.Volumes[0].ConfigMap.Name, "the pool is not changed")
+}
+
+func TestTheOrdinalEndsTheNamesOfDataVolumes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	s := &w.pool.Spec.VirtualMachineTemplate.Spec
+	s.DataVolumeTemplates = []vmi.DataVolumeTemplate{
+		{ObjectMeta: metav1.ObjectMeta{Name: "root", Annotations: map[string]string{vm.KeptAnnotation: "true", "note": "kept"}}}, {ObjectMeta: metav1.ObjectMeta{Name: "data"}},
+	}
+	claim := func(name string) *vmi.PersistentVolumeClaimVolume {
+		return &vmi.PersistentVolumeClaimVolume{PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
+	}
+	s.Template.Spec.Volumes = []vmi.Volume{
+		{Name: "root", VolumeSource: vmi.VolumeSource{DataVolume: &vmi.DataVolumeVolume{Name: "root"}}},
+		{Name: "data", VolumeSource: vmi.VolumeSource{PersistentVolumeClaim: claim("data")}},
+		{Name: "shared", VolumeSource: vmi.VolumeSource{PersistentVolumeClaim: claim("shared")}},
+		{Name: "others", VolumeSource: vmi.VolumeSource{DataVolume: &vmi.DataVolumeVolume{Name: "others"}}},
+	}
+	for name, tt := range map[string]struct {
+		strategy *vmpool.PoolScaleInStrategy
+		kept     bool
+	}{
+		"nothing is said":    {nil, false},
+		"they go":            {&vmpool.PoolScaleInStrategy{Proactive: &vmpool.PoolProactiveScaleIn{StatePreservation: new(vmpool.PreserveNothing)}}, false},
+		"they stay":          {&vmpool.PoolScaleInStrategy{Proactive: &vmpool.PoolProactiveScaleIn{StatePreservation: new(vmpool.PreserveOffline)}}, true},
+		"they stay, of some": {&vmpool.PoolScaleInStrategy{Opportunistic: &vmpool.PoolOpportunisticScaleIn{StatePreservation: new(vmpool.PreserveOffline)}}, true},
+	} {
+		w.pool.Spec.ScaleInStrategy = tt.strategy
+		v, err := pool.VM(w.pool, 7)
+		require.NoError(t, err)
+		all, disks := v.Spec.Template.Spec.Volumes, v.Spec.DataVolumeTemplates
+		require.Equal(t, []string{"root-7", "data-7", "root-7", "data-7", "shared", "others"}, []string{disks[0].ObjectMeta.Name, disks[1].ObjectMeta.Name,
+			all[0].DataVolume.Name, all[1].PersistentVolumeClaim.ClaimName, all[2].PersistentVolumeClaim.ClaimName, all[3].DataVolume.Name})
+		require.Equal(t, "kept", disks[0].ObjectMeta.Annotations["note"])
+		for _, d := range disks {
+			require.Equal(t, tt.kept, d.ObjectMeta.Annotations[vm.KeptAnnotation] == "true", name)
+		}
+	}
+	require.Equal(t, []string{"root", "data"}, pool.Disks(w.pool), "the pool is not changed")
+	require.Equal(t, []int{7, 0, -1, -1}, []int{
+		pool.DiskOrdinal(pool.Disks(w.pool), "root-7"), pool.DiskOrdinal(pool.Disks(w.pool), "data-0"),
+		pool.DiskOrdinal(pool.Disks(w.pool), "shared-0"), pool.DiskOrdinal(pool.Disks(w.pool), "root"),
+	})
 }
 
 func TestTheOrdinalIsInTheName(t *testing.T) {
