@@ -129,7 +129,8 @@ func (c *Controller) vmsOf(p *vmpool.VirtualMachinePool, o *pool.Observed) (made
 	return made, nil
 }
 
-// taken gives the observation the names that begin like those of VMs of the pool and are in use.
+// taken gives the observation the names that begin like those of VMs of the pool and are in use, and
+// the disks that are.
 func (c *Controller) taken(ctx context.Context, p *vmpool.VirtualMachinePool, o *pool.Observed) error {
 	note := func(name string) {
 		if strings.HasPrefix(name, p.Name+"-") {
@@ -148,8 +149,7 @@ func (c *Controller) taken(ctx context.Context, p *vmpool.VirtualMachinePool, o 
 	for _, claim := range claims {
 		note(claim.Labels[vmi.StateLabel])
 	}
-	disks := pool.Disks(p)
-	if len(disks) == 0 {
+	if t := p.Spec.VirtualMachineTemplate; t == nil || len(t.Spec.DataVolumeTemplates) == 0 {
 		return nil
 	}
 	used, volumes, err := c.dataVolumes.inUse(ctx, p.Namespace, p.UID)
@@ -164,11 +164,7 @@ func (c *Controller) taken(ctx context.Context, p *vmpool.VirtualMachinePool, o 
 			used[claim.Name] = used[claim.Name] || belongsElsewhere(claim, p.UID)
 		}
 	}
-	for name, is := range used {
-		if n := pool.DiskOrdinal(disks, name); is && n >= 0 {
-			note(pool.Name(p, n))
-		}
-	}
+	o.Disks = used
 	return nil
 }
 

@@ -25,9 +25,12 @@ type Observed struct {
 	// Instances are the VMIs of these VMs, by their names.
 	Instances map[string]*vmi.VirtualMachineInstance
 	// Taken are names that begin like those of VMs of the pool and are in use: by a VM, by a
-	// VMI, by a claim for the state of a VM, or by a DataVolume or a claim that belongs to
-	// another VM or is being deleted.
+	// VMI, or by a claim for the state of a VM.
 	Taken map[string]bool
+	// Disks are the DataVolumes and claims by their names that belong to something else than the
+	// pool, as to a VM of it, or are being deleted. They are needed of a pool with
+	// dataVolumeTemplates only.
+	Disks map[string]bool
 	// Revisions are the ControllerRevisions of the pool. They need no Data.
 	Revisions []*appsv1.ControllerRevision
 	// Refusal is why the API server did not accept a VM of the last plan. Nil: it was not
@@ -89,27 +92,11 @@ func ordinal(first, name string) int {
 // indexed is the name with the ordinal.
 func indexed(first string, n int) string { return first + "-" + strconv.Itoa(n) }
 
-// Disks are the names of the dataVolumeTemplates of the pool, which those of DataVolumes begin
-// with.
-func Disks(p *vmpool.VirtualMachinePool) []string {
-	var out []string
-	if t := p.Spec.VirtualMachineTemplate; t != nil {
-		for i := range t.Spec.DataVolumeTemplates {
-			out = append(out, t.Spec.DataVolumeTemplates[i].ObjectMeta.Name)
-		}
-	}
-	return out
-}
-
-// DiskOrdinal is the ordinal of the VM whose DataVolume has the name, and -1 if it is that of
-// none.
-func DiskOrdinal(disks []string, name string) int {
-	for _, d := range disks {
-		if n := ordinal(d, name); n >= 0 {
-			return n
-		}
-	}
-	return -1
+// lacksDisks says that a disk of the VM with the ordinal n is in use by something else.
+func lacksDisks(o Observed, n int) bool {
+	return slices.ContainsFunc(o.Pool.Spec.VirtualMachineTemplate.Spec.DataVolumeTemplates, func(t vmi.DataVolumeTemplate) bool {
+		return o.Disks[indexed(t.ObjectMeta.Name, n)]
+	})
 }
 
 // revision is the revision of the template that the VM has.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/pool"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
@@ -84,11 +85,17 @@ func TestTheOrdinalEndsTheNamesOfDataVolumes(t *testing.T) {
 			require.Equal(t, tt.kept, d.ObjectMeta.Annotations[vm.KeptAnnotation] == "true", name)
 		}
 	}
-	require.Equal(t, []string{"root", "data"}, pool.Disks(w.pool), "the pool is not changed")
-	require.Equal(t, []int{7, 0, -1, -1}, []int{
-		pool.DiskOrdinal(pool.Disks(w.pool), "root-7"), pool.DiskOrdinal(pool.Disks(w.pool), "data-0"),
-		pool.DiskOrdinal(pool.Disks(w.pool), "shared-0"), pool.DiskOrdinal(pool.Disks(w.pool), "root"),
-	})
+	require.Equal(t, "root", s.DataVolumeTemplates[0].ObjectMeta.Name, "the pool is not changed")
+	w.pool.Spec.Replicas = new(int32(2))
+	o := w.observe()
+	o.Disks = map[string]bool{"data-0": true, "root-2": true, "shared-1": true, "root-1": false}
+	var made []string
+	for _, a := range pool.Decide(o).Actions {
+		if a, ok := a.(scheduler.CreateVM); ok {
+			made = append(made, a.VM.Name)
+		}
+	}
+	require.Equal(t, []string{"web-1", "web-3"}, made, "a name is in use as long as a disk is")
 }
 
 func TestTheOrdinalIsInTheName(t *testing.T) {
