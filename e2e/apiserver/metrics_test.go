@@ -128,7 +128,7 @@ func TestAttackATokenForMetricsIsGoodForNothingElse(t *testing.T) {
 	}
 	reader, other := may(home, "podvisor-metrics"), may(ns, "without")
 	for _, in := range []string{home, ns, metav1.NamespaceSystem} {
-		other = append(other, in+"[get][/metrics]")
+		other = append(other, in+"[get] [/metrics]")
 	}
 	require.ElementsMatch(t, other, reader, "what an account without a role may, and to get the path")
 	require.Greater(t, len(other), 3)
