@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
@@ -38,18 +39,37 @@ const (
 // indexState finds claims for the state of VMIs by the label that says of which.
 const indexState = "state"
 
-// indexVM finds start revisions by the UID of their VM.
+// indexVM finds start revisions by the VM that controls them, as [controlledKey] has it.
 const indexVM = "vm"
 
-// indexPool finds VMs and revisions by the UID of the pool that controls them.
+// indexPool finds VMs and revisions by the pool that controls them, as [controlledKey] has it.
 const indexPool = "pool"
 
-// poolOf is the UID of the pool that controls the object.
-func poolOf(o metav1.Object) []string {
-	if ref := metav1.GetControllerOfNoCopy(o); ref != nil && ref.Kind == vmpool.VirtualMachinePools.Kind {
-		return []string{string(ref.UID)}
+// controlledKey is what an index has for the objects that o controls: its namespace and UID. A
+// user can write any UID into objects of other namespaces.
+func controlledKey(o metav1.Object) string {
+	return reconcile.KeyIn(o.GetNamespace(), string(o.GetUID()))
+}
+
+// controlledBy is the [controlledKey] of the object of this kind that controls o, if one does.
+func controlledBy(o metav1.Object, kind vmi.Definition) []string {
+	ref := metav1.GetControllerOfNoCopy(o)
+	if ref == nil || schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() != kind.GroupKind() {
+		return nil
 	}
-	return nil
+	return reconcile.KeysIn(o.GetNamespace(), string(ref.UID))
+}
+
+// poolOf is the [controlledKey] of the pool that controls the object, if one does.
+func poolOf(o metav1.Object) []string { return controlledBy(o, vmpool.VirtualMachinePools.Definition) }
+
+// startOf is the [controlledKey] of the VM that the start revision is of. Revisions of others may
+// have such names: a StatefulSet makes some for its user.
+func startOf(r *appsv1.ControllerRevision) []string {
+	if vmi.StartedVM(r.Name) == "" {
+		return nil
+	}
+	return controlledBy(r, vmi.VirtualMachines.Definition)
 }
 
 // InstanceIndexers find VMIs by IndexNode, IndexUID, IndexMAC and IndexClaim, in an informer
@@ -115,7 +135,7 @@ func revisionIndexers() cache.Indexers {
 	return cache.Indexers{
 		indexSized: index(sized),
 		indexPool:  index(func(r *appsv1.ControllerRevision) []string { return poolOf(r) }),
-		indexVM:    index(func(r *appsv1.ControllerRevision) []string { return nonEmpty(string(vmi.StartedVM(r.Name))) }),
+		indexVM:    index(startOf),
 	}
 }
 

@@ -73,7 +73,7 @@ func observePool(ctx context.Context, c *Controller, p *vmpool.VirtualMachinePoo
 	if err := c.taken(ctx, p, &o); err != nil {
 		return nil, err
 	}
-	revisions, err := c.caches.revisions.GetIndexer().ByIndex(indexPool, string(p.UID))
+	revisions, err := c.caches.revisions.GetIndexer().ByIndex(indexPool, controlledKey(p))
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func observePool(ctx context.Context, c *Controller, p *vmpool.VirtualMachinePoo
 // their VMIs. Made says that one was created a moment ago and that the cache has not had it.
 func (c *Controller) vmsOf(p *vmpool.VirtualMachinePool, o *pool.Observed) (made bool, err error) {
 	v := c.vmLoop()
-	cached, err := v.cached.GetIndexer().ByIndex(indexPool, string(p.UID))
+	cached, err := v.cached.GetIndexer().ByIndex(indexPool, controlledKey(p))
 	if err != nil {
 		return false, err
 	}

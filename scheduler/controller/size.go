@@ -74,17 +74,12 @@ func sizeKey(d vmi.Definition, namespace, name string) string {
 	return reconcile.KeyIn(namespace, name)
 }
 
-// sized is the UID of the VM whose instance type or preference the revision holds.
+// sized is the [controlledKey] of the VM whose instance type or preference the revision holds.
 func sized(r *appsv1.ControllerRevision) []string {
 	if r.Labels[instancetype.ObjectNameLabel] == "" {
 		return nil
 	}
-	for _, o := range r.OwnerReferences {
-		if o.Controller != nil && *o.Controller && o.Kind == vmi.VirtualMachines.Kind {
-			return []string{string(o.UID)}
-		}
-	}
-	return nil
+	return controlledBy(r, vmi.VirtualMachines.Definition)
 }
 
 // watchSizes queues VMs when what they name changes.
@@ -102,7 +97,7 @@ func watchSizes(c *Controller, k *loopOf[*vmi.VirtualMachine, *vmi.VirtualMachin
 
 // sizesOf gives the observation what the VM names, as far as the decision needs it.
 func (c *Controller) sizesOf(ctx context.Context, v *vmi.VirtualMachine, o *vm.Observed) error {
-	held, err := c.caches.revisions.GetIndexer().ByIndex(indexSized, string(v.UID))
+	held, err := c.caches.revisions.GetIndexer().ByIndex(indexSized, controlledKey(v))
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func observeVM(ctx context.Context, c *Controller, v *vmi.VirtualMachine) (Decid
 	}
 	var made bool
 	o.VMI, made = c.Instance(reconcile.Key(v))
-	revisions, err := c.caches.revisions.GetIndexer().ByIndex(indexVM, string(v.UID))
+	revisions, err := c.caches.revisions.GetIndexer().ByIndex(indexVM, controlledKey(v))
 	if err != nil {
 		return nil, err
 	}
