@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
@@ -20,6 +21,9 @@ import (
 func Lookup(ctx context.Context, c *client.Client, kube kubernetes.Interface) instancetype.Lookup {
 	return instancetype.Lookup{
 		Claim: func(namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+			if !isName(name) {
+				return nil, nil
+			}
 			v, err := kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
 			switch {
 			case apierrors.IsNotFound(err):
@@ -30,6 +34,9 @@ func Lookup(ctx context.Context, c *client.Client, kube kubernetes.Interface) in
 			return v, nil
 		},
 		Object: func(d vmi.Definition, namespace, name string) (vmi.Object, error) {
+			if !isName(name) {
+				return nil, nil
+			}
 			o, err := client.Of(c, d.Untyped(), namespace).Get(ctx, name, metav1.GetOptions{})
 			switch {
 			case apierrors.IsNotFound(err):
@@ -56,3 +63,7 @@ func Lookup(ctx context.Context, c *client.Client, kube kubernetes.Interface) in
 		},
 	}
 }
+
+// isName reports whether an object can have the name. A client refuses to ask for another one,
+// since that would be another path.
+func isName(name string) bool { return len(path.IsValidPathSegmentName(name)) == 0 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/internal/vmi/quantity"
@@ -81,6 +82,10 @@ func reference(r instancetype.Reference) field.ErrorList {
 		l = append(l, e)
 	case r.Volume != "" && r.Name != "":
 		l = append(l, twice(at.Child("name"), r.Name))
+	case r.Volume == "":
+		for _, why := range validation.IsDNS1123Subdomain(r.Name) {
+			l = append(l, field.Invalid(at.Child("name"), r.Name, why))
+		}
 	}
 	kinds := r.Part.Kinds()
 	switch _, ok := r.Definition(); {

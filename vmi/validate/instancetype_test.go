@@ -56,6 +56,8 @@ func TestHowAVMNamesWhatItUsesIsJudged(t *testing.T) {
 	}{
 		"a name":                        {`{name: small}`, nil},
 		"a kind":                        {`{name: small, kind: virtualmachineinstancetypes}`, nil},
+		"a name of another namespace":   {`{name: team-b/small}`, []string{at + ".name"}},
+		"a name that no object has":     {`{name: Small}`, []string{at + ".name"}},
 		"a kind that does not exist":    {`{name: small, kind: Flavor}`, []string{at + ".kind"}},
 		"a kind of the other part":      {`{kind: VirtualMachinePreference}`, []string{at, at + ".kind"}},
 		"a volume":                      {`{inferFromVolume: root, inferFromVolumeFailurePolicy: Ignore}`, nil},
