@@ -23,7 +23,8 @@ type Limits struct {
 }
 
 // Queue has questions asked, each once for all who wait for its answer. Sources take turns: one
-// with many questions waits for one with few. The methods may be called from any goroutine.
+// with many questions waits for one with few, and one with a turn lately for one without. The
+// methods may be called from any goroutine.
 type Queue[V any] struct {
 	wait  time.Duration
 	turns turns

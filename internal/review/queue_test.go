@@ -44,6 +44,44 @@ func TestASourceWaitsForItsTurn(t *testing.T) {
 	require.Equal(t, []string{"b", "a"}, []string{<-order, <-order}, "the one without a place is before the one with one")
 }
 
+func TestTheSourceWhoseLastTurnIsLongestAgoIsNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(1, 1)
+		for _, source := range []string{"b", "a", "c", "d"} {
+			leave, err := turns.take(t.Context(), source)
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+			if source != "d" {
+				leave()
+				continue
+			}
+			order := make(chan string, 4)
+			for _, waits := range []string{"a", "c", "new", "b"} {
+				go func() {
+					leave, err := turns.take(t.Context(), waits)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					order <- waits
+					leave()
+				}()
+			}
+			synctest.Wait()
+			leave()
+			require.Equal(t, []string{"new", "b", "a", "c"}, []string{<-order, <-order, <-order, <-order})
+		}
+		synctest.Wait()
+		require.Empty(t, turns.of)
+		for n := range 2 * sourcesKept {
+			leave, err := turns.take(t.Context(), fmt.Sprint(n))
+			require.NoError(t, err)
+			leave()
+		}
+		require.Equal(t, sourcesKept, turns.left.Len())
+	})
+}
+
 func TestAQuestionIsAskedOnceForAllWhoWaitForItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQueue[int](Limits{AtOnce: 2, PerSource: 1, Wait: time.Second})

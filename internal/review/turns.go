@@ -1,35 +1,53 @@
 package review
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
+
+	"github.com/podvisor/podvisor/internal/expiring"
+)
+
+const (
+	// rememberSource is how long the last turn of a source is remembered, and sourcesKept of
+	// how many sources that have left. The ones that left first are forgotten.
+	rememberSource = 10 * time.Minute
+	sourcesKept    = 1024
 )
 
 // turns share places between sources. A source that waits has the next place before those that
-// have more places than it, so that many sources with many requests keep no other out. Its
-// methods may be called from any goroutine.
+// have more places than it. Of those with as many, the one whose last turn is longest ago has
+// it, so that sources that ask without end keep no other out. Chance decides between sources
+// without a turn. Its methods may be called from any goroutine.
 type turns struct {
 	places, perSource int
 
 	mu     sync.Mutex
 	taken  int
 	of     map[string]*share
-	queued []*turn // in the order in which they came
+	queued []*turn
+	left   expiring.Map[string, time.Time] // the last turns of sources that have left
 }
 
 // share is what a source has: places, and turns that it waits for.
-type share struct{ taken, waiting int }
+type share struct {
+	taken, waiting int
+	last           time.Time // when it was given a place. Zero: it is not known.
+}
 
 // turn is one that waits. given is closed when it has a place.
 type turn struct {
 	source string
+	chance uint64
 	given  chan struct{}
 }
 
 func newTurns(places, perSource int) turns {
-	return turns{places: places, perSource: perSource, of: map[string]*share{}}
+	return turns{places: places, perSource: perSource, of: map[string]*share{}, left: expiring.Map[string, time.Time]{Most: sourcesKept}}
 }
 
 // take waits for a place until ctx ends. The function that it returns gives the place back. A
@@ -60,24 +78,31 @@ func (t *turns) ask(source string) (*turn, error) {
 	defer t.mu.Unlock()
 	s := t.of[source]
 	if s == nil {
-		s = &share{}
+		last, _ := t.left.Get(source, time.Now())
+		s = &share{last: last}
 		t.of[source] = s
 	}
 	switch {
 	case s.taken+s.waiting >= t.perSource:
 		return nil, fmt.Errorf("too many tokens of %s are reviewed", source)
 	case t.taken < t.places: // then nothing waits
-		t.taken++
-		s.taken++
+		t.give(s)
 		return nil, nil
 	}
-	w := &turn{source: source, given: make(chan struct{})}
+	w := &turn{source: source, chance: rand.Uint64(), given: make(chan struct{})}
 	s.waiting++
 	t.queued = append(t.queued, w)
 	return w, nil
 }
 
-// leave gives a place back, and to the source with the fewest.
+// give gives a source a place.
+func (t *turns) give(s *share) {
+	t.taken++
+	s.taken++
+	s.last = time.Now()
+}
+
+// leave gives a place back, and to the next source.
 func (t *turns) leave(source string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,11 +112,16 @@ func (t *turns) leave(source string) {
 	if len(t.queued) == 0 {
 		return
 	}
-	next := slices.MinFunc(t.queued, func(a, b *turn) int { return t.of[a.source].taken - t.of[b.source].taken })
+	next := slices.MinFunc(t.queued, t.compare)
 	t.dequeue(next)
-	t.taken++
-	t.of[next.source].taken++
+	t.give(t.of[next.source])
 	close(next.given)
+}
+
+// compare is less than 0 if a has a place before b.
+func (t *turns) compare(a, b *turn) int {
+	x, y := t.of[a.source], t.of[b.source]
+	return cmp.Or(cmp.Compare(x.taken, y.taken), x.last.Compare(y.last), cmp.Compare(a.chance, b.chance))
 }
 
 // forget ends the waiting. It is false if the place was given.
@@ -111,9 +141,14 @@ func (t *turns) dequeue(w *turn) {
 	t.of[w.source].waiting--
 }
 
-// drop forgets a source that has nothing.
+// drop forgets a source that has nothing, except when its last turn was.
 func (t *turns) drop(source string) {
-	if *t.of[source] == (share{}) {
-		delete(t.of, source)
+	s := t.of[source]
+	if s.taken+s.waiting > 0 {
+		return
+	}
+	delete(t.of, source)
+	if !s.last.IsZero() {
+		t.left.Put(source, s.last, time.Now(), rememberSource)
 	}
 }
