@@ -2,12 +2,9 @@ package stream
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -127,49 +124,19 @@ func (r *Reviews) review(ctx context.Context, token string) (denied, err error) 
 }
 
 // claims refuses a token that does not say that it is one of the account, for this handler and
-// bound to a pod. Nothing is believed: whoever writes a token writes this too. But a token that
-// Kubernetes issued to another says what it is.
+// bound to a pod.
 func (r *Reviews) claims(token string) error {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return fmt.Errorf("%w: what it shows is no token of a service account", ErrDenied)
-	}
-	text, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return fmt.Errorf("%w: what it shows is no token of a service account", ErrDenied)
-	}
-	var c struct {
-		Subject    string    `json:"sub"`
-		Audience   audiences `json:"aud"`
-		Kubernetes struct {
-			Pod struct {
-				Name string `json:"name"`
-			} `json:"pod"`
-		} `json:"kubernetes.io"`
-	}
+	c, ok := review.ClaimsOf(token)
 	audience := Audience(r.config.Node)
 	switch {
-	case json.Unmarshal(text, &c) != nil:
+	case !ok:
 		return fmt.Errorf("%w: what it shows is no token of a service account", ErrDenied)
 	case c.Subject != r.config.User:
 		return fmt.Errorf("%w: the token is of another account", ErrDenied)
-	case !slices.Contains(c.Audience, audience):
+	case !slices.Contains(c.Audiences, audience):
 		return fmt.Errorf("%w: the token is none for %s", ErrDenied, audience)
-	case c.Kubernetes.Pod.Name == "":
+	case c.Pod == "":
 		return fmt.Errorf("%w: the token is bound to no pod", ErrDenied)
 	}
 	return nil
-}
-
-// audiences are those of a token: one, or a list.
-type audiences []string
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (a *audiences) UnmarshalJSON(b []byte) error {
-	var one string
-	if json.Unmarshal(b, &one) == nil {
-		*a = audiences{one}
-		return nil
-	}
-	return json.Unmarshal(b, (*[]string)(a))
 }
