@@ -7,6 +7,13 @@ import (
 	"time"
 )
 
+const (
+	accounts = "system:serviceaccount:" // begins the names of service accounts
+	// clocks is how far the clocks of the API server and of this process may differ. The API
+	// server itself takes tokens for a minute more.
+	clocks = 5 * time.Minute
+)
+
 // Claims are what a token of a service account says about itself. Nothing is believed: whoever
 // writes a token writes this too. But a token that Kubernetes issued says what it is, so what
 // says otherwise needs no review.
@@ -50,6 +57,12 @@ func ClaimsOf(token string) (c Claims, ok bool) {
 		c.Expires = time.Unix(int64(said.Expires), 0)
 	}
 	return c, true
+}
+
+// over says whether it is a token of a service account that is over. Tokens of others are for
+// the API server to judge.
+func (c Claims) over(now time.Time) bool {
+	return strings.HasPrefix(c.Subject, accounts) && !c.Expires.IsZero() && now.Sub(c.Expires) > clocks
 }
 
 // audiences are those of a token: one, or a list.

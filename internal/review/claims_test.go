@@ -2,7 +2,9 @@ package review
 
 import (
 	"encoding/base64"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -36,5 +38,28 @@ func TestClaimsOfATokenAreWhatItSays(t *testing.T) {
 		got, ok := ClaimsOf(tt.token)
 		require.Equal(t, tt.ok, ok, tt.name)
 		require.Equal(t, tt.want, got, tt.name)
+	}
+}
+
+func TestATokenThatSaysThatItIsOverHasNoReview(t *testing.T) {
+	for _, tt := range []struct {
+		name, claims string // with the time of the end
+		over         time.Duration
+		reviewed     bool
+	}{
+		{"a token that counts", `{"sub":"system:serviceaccount:a:b","exp":%d}`, -time.Minute, true},
+		{"one that is over", `{"sub":"system:serviceaccount:a:b","exp":%d}`, clocks + time.Second, false},
+		{"one that is over by another clock only", `{"sub":"system:serviceaccount:a:b","exp":%d}`, clocks, true},
+		{"one without an end", `{"sub":"system:serviceaccount:a:b","iat":%d}`, time.Hour, true},
+		{"one of another authenticator", `{"sub":"someone","exp":%d}`, time.Hour, true},
+		{"none that Kubernetes writes", `%d`, 0, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAPI()
+				require.Equal(t, "401 "+noToken.text, newScraped(a).get(jwt(fmt.Sprintf(tt.claims, time.Now().Add(-tt.over).Unix())), own))
+				require.Equal(t, tt.reviewed, a.tokens.Load() == 1)
+			})
+		})
 	}
 }

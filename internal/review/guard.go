@@ -22,6 +22,8 @@ const (
 	// one that admits is used if the API server does not answer.
 	fresh         = time.Minute
 	goodWhileAway = 5 * time.Minute
+	// knownFor is how long a token that was admitted is reviewed before those that were not.
+	knownFor = 24 * time.Hour
 	// toReview is how long both reviews may take, and toWait how long they wait for their turn.
 	// A scrape that has waited for both has still the 5 s that the statistics of VMIs take,
 	// within the 10 s that Prometheus waits.
@@ -31,9 +33,14 @@ const (
 	// metrics; bad ones displace no good one.
 	goodKept = 64
 	badKept  = 256
-	// atOnce is how many reviews there are at a time, and perSource how many of one source.
+	// atOnce is how many reviews of other tokens than known ones there are at a time, and
+	// perSource how many of one source. The limit of requests of the clients lets them wait
+	// for each other, so more would take the time of toReview from each.
 	atOnce    = 8
 	perSource = 2
+	// knownAtOnce is how many reviews of known tokens there are at a time. The collectors may
+	// have one source.
+	knownAtOnce = 4
 )
 
 // GuardConfig is what a [Guard] needs.
@@ -49,12 +56,14 @@ type GuardConfig struct {
 
 // Guard lets users with a token read a path of a server, if a role gives them the right to get
 // the path. An answer of the API server counts for a minute. One that admits counts for
-// five minutes while the API server does not answer. The methods may be called from any
-// goroutine.
+// five minutes while the API server does not answer. Tokens that were admitted within a day have
+// places for their next reviews that no other token takes. A token of a service account that is
+// over is refused without a review. The methods may be called from any goroutine.
 type Guard struct {
 	config GuardConfig
-	queue  *Queue[verdict]
-	good   expiring.Map[Key, time.Time] // when they were reviewed
+	known  *Queue[verdict]              // of tokens that were admitted
+	queue  *Queue[verdict]              // of all others
+	good   expiring.Map[Key, time.Time] // when they were reviewed, also if the answer counts no more
 	bad    expiring.Map[Key, verdict]
 }
 
@@ -64,7 +73,10 @@ type verdict struct {
 	text   string
 }
 
-var admitted = verdict{status: http.StatusOK}
+var (
+	admitted = verdict{status: http.StatusOK}
+	noToken  = verdict{http.StatusUnauthorized, "the token is none of this cluster, or is over"}
+)
 
 // NewGuard makes a Guard.
 func NewGuard(c GuardConfig) *Guard {
@@ -72,8 +84,11 @@ func NewGuard(c GuardConfig) *Guard {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Guard{
-		config: c, queue: NewQueue[verdict](Limits{AtOnce: atOnce, PerSource: perSource, Wait: toWait}),
-		good: expiring.Map[Key, time.Time]{Most: goodKept}, bad: expiring.Map[Key, verdict]{Most: badKept},
+		config: c,
+		known:  NewQueue[verdict](Limits{AtOnce: knownAtOnce, PerSource: goodKept, Wait: toWait}),
+		queue:  NewQueue[verdict](Limits{AtOnce: atOnce, PerSource: perSource, Wait: toWait}),
+		good:   expiring.Map[Key, time.Time]{Most: goodKept},
+		bad:    expiring.Map[Key, verdict]{Most: badKept},
 	}
 }
 
@@ -102,14 +117,21 @@ func (g *Guard) judge(r *http.Request) verdict {
 		return verdict{http.StatusUnauthorized, "a request for " + g.config.Path + " needs the token of a user that may get it"}
 	}
 	key, now := KeyOf(token), time.Now()
-	reviewed, good := g.good.Get(key, now)
-	if good && now.Sub(reviewed) <= fresh {
+	reviewed, known := g.good.Get(key, now)
+	if known && now.Sub(reviewed) <= fresh {
 		return admitted
 	}
 	if v, ok := g.bad.Get(key, now); ok {
 		return v
 	}
-	v, err := g.queue.Do(r.Context(), key, Source(r.RemoteAddr).String(), func(ctx context.Context) (verdict, error) {
+	if c, ok := ClaimsOf(token); ok && c.over(now) {
+		return noToken
+	}
+	queue := g.queue
+	if known {
+		queue = g.known
+	}
+	v, err := queue.Do(r.Context(), key, Source(r.RemoteAddr).String(), func(ctx context.Context) (verdict, error) {
 		v, err := g.review(ctx, token)
 		if err == nil {
 			g.remember(key, v)
@@ -119,7 +141,7 @@ func (g *Guard) judge(r *http.Request) verdict {
 	switch {
 	case err == nil:
 		return v
-	case good:
+	case known && now.Sub(reviewed) <= goodWhileAway:
 		return admitted
 	default:
 		return verdict{http.StatusServiceUnavailable, fmt.Sprintf("the token was not reviewed: %v", err)}
@@ -129,7 +151,7 @@ func (g *Guard) judge(r *http.Request) verdict {
 func (g *Guard) remember(key Key, v verdict) {
 	now := time.Now()
 	if v == admitted {
-		g.good.Put(key, now, now, goodWhileAway)
+		g.good.Put(key, now, now, knownFor)
 		return
 	}
 	g.good.Delete(key)
@@ -147,7 +169,7 @@ func (g *Guard) review(ctx context.Context, token string) (verdict, error) {
 	u := r.Status.User
 	switch {
 	case !r.Status.Authenticated:
-		return verdict{http.StatusUnauthorized, "the token is none of this cluster, or is over"}, nil
+		return noToken, nil
 	case u.Username == "":
 		return verdict{}, errors.New("review a token: it is of a user without a name")
 	}

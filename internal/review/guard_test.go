@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,8 @@ type api struct {
 	users map[string]string // by their tokens
 	takes time.Duration
 	err   error
+
+	limit *rate.Limiter // of its client. Nil: none
 
 	tokens, access, now, most atomic.Int64
 	may                       accessReviews
@@ -47,6 +50,11 @@ func newAPI() *api {
 }
 
 func (a *api) Create(ctx context.Context, r *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+	if a.limit != nil {
+		if err := a.limit.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
 	a.tokens.Add(1)
 	a.most.Store(max(a.most.Load(), a.now.Add(1)))
 	defer a.now.Add(-1)
@@ -209,4 +217,112 @@ func TestAttackShamTokensOfManyPodsKeepNoCollectorOut(t *testing.T) {
 		require.Equal(t, 10, s.guard.good.Len())
 		require.Zero(t, s.guard.queue.Len())
 	})
+}
+
+func TestAttackShamTokensUpToTheLimitOfReviewsKeepNoCollectorOut(t *testing.T) {
+	const (
+		pods   = 100
+		period = 30 * time.Second // of the scrapes
+		ahead  = 6 * time.Second  // of each, the pods begin
+	)
+	opaque := func(n int64) string { return fmt.Sprint("sham-", n) }
+	account := func(n int64) string { return jwt(fmt.Sprintf(`{"sub":"system:serviceaccount:a:b","jti":"%d"}`, n)) }
+	same := func(int) string { return "good" }
+	another := func(n int) string { return fmt.Sprint("good-", n) }
+	for _, tt := range []struct {
+		name   string
+		sham   func(int64) string
+		token  func(int) string
+		before bool // the reader was admitted before the flood
+		beside bool // it has the address of a pod that takes part
+		tries  int
+		least  int // of them are answered
+	}{
+		{"a reader that was admitted before", opaque, same, true, false, 60, 60},
+		{"one with the address of a pod that takes part", opaque, same, true, true, 15, 15},
+		{"a new reader", opaque, same, false, false, 10, 1},
+		{"a new reader, and tokens like those of accounts", account, same, false, false, 10, 1},
+		{"a reader with another token each time", opaque, another, false, false, 10, 5},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAPI()
+				a.takes, a.limit = 5*time.Millisecond, rate.NewLimiter(10, 20) // as internal/ops has them
+				for n := range tt.tries {
+					a.users[another(n)] = "collector"
+				}
+				s := newScraped(a)
+				if tt.before {
+					require.Equal(t, "200 series", s.get(tt.token(0), own))
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				var all sync.WaitGroup
+				var next atomic.Int64
+				began := time.Now()
+				for pod := range pods {
+					source := fmt.Sprint("10.0.1.", pod)
+					if tt.beside && pod == 0 {
+						source = own
+					}
+					for range 2 {
+						all.Go(func() {
+							for ctx.Err() == nil {
+								s.get(tt.sham(next.Add(1)), source)
+								time.Sleep(10 * time.Millisecond)
+								if time.Since(began)%period > ahead+2*time.Second { // no reader comes now
+									time.Sleep(period - time.Since(began)%period)
+								}
+							}
+						})
+					}
+				}
+				time.Sleep(ahead)
+				answered, last := 0, ""
+				for n := range tt.tries {
+					tried := time.Now()
+					if got := s.get(tt.token(n), own); got == "200 series" {
+						answered++
+					} else {
+						last = got
+					}
+					time.Sleep(period - time.Since(tried))
+				}
+				cancel()
+				all.Wait()
+				require.GreaterOrEqual(t, answered, tt.least, last)
+				require.Greater(t, int(a.tokens.Load()), 80*tt.tries, "the pods did use up the limit")
+				require.Zero(t, s.guard.queue.Len())
+				require.Zero(t, s.guard.known.Len())
+			})
+		})
+	}
+}
+
+func TestATokenThatWasAdmittedIsNotAdmittedAgainWithoutAReview(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		after time.Duration
+		away  error
+		users map[string]string
+		want  string
+	}{
+		{"the API server is away", 6 * time.Minute, errors.New("away"), nil, "503 the token was not reviewed: review a token: away"},
+		{"it was revoked", time.Hour, nil, map[string]string{}, "401 " + noToken.text},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAPI()
+				s := newScraped(a)
+				require.Equal(t, "200 series", s.get("good", own))
+				time.Sleep(tt.after)
+				_, known := s.guard.good.Get(KeyOf("good"), time.Now())
+				require.True(t, known)
+				a.err, a.users = tt.away, tt.users
+				require.Equal(t, tt.want, s.get("good", own))
+				_, known = s.guard.good.Get(KeyOf("good"), time.Now())
+				require.Equal(t, tt.away != nil, known, "a token that is refused has no places of its own")
+			})
+		})
+	}
 }
