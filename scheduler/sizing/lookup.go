@@ -7,7 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
@@ -66,4 +66,4 @@ func Lookup(ctx context.Context, c *client.Client, kube kubernetes.Interface) in
 
 // isName reports whether an object can have the name. A client refuses to ask for another one,
 // since that would be another path.
-func isName(name string) bool { return len(path.IsValidPathSegmentName(name)) == 0 }
+func isName(name string) bool { return len(content.IsPathSegmentName(name)) == 0 }
