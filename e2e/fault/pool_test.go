@@ -54,9 +54,9 @@ const (
 	scaleIn  = `{"spec":{"replicas":1}}`
 )
 
-// pooling does a step of the trace with the pool, where virt-controller is tried.
+// pooling does a step of the trace with the pool, if the trace has one.
 func (u *user) pooling(do func(client.Objects[*vmpool.VirtualMachinePool, *vmpool.VirtualMachinePoolList]) error) error {
-	if u.handled {
+	if !u.pools {
 		return nil
 	}
 	return do(client.Of(world.vmis, vmpool.VirtualMachinePools, u.namespace))
@@ -82,11 +82,6 @@ func (u *user) deletePool(ctx context.Context) error {
 	return u.pooling(func(all client.Objects[*vmpool.VirtualMachinePool, *vmpool.VirtualMachinePoolList]) error {
 		return all.Delete(ctx, poolName, metav1.DeleteOptions{})
 	})
-}
-
-// ofPools says that the step is one that pools alone have.
-func ofPools(s Step) bool {
-	return slices.ContainsFunc([]string{"virtualmachinepools", "create virtualmachines", "delete virtualmachines"}, s.names)
 }
 
 // pooled is the history of the pool of a namespace.

@@ -63,7 +63,7 @@ func run(ctx context.Context, namespace string, p Point, want map[string]shot) (
 		return o
 	}
 	c := s.tried
-	u := &user{namespace: namespace, handled: s.handler != nil, shots: map[string]shot{}, want: want}
+	u := &user{namespace: namespace, handled: s.handler != nil, pools: s.handler == nil && (*whole || *step != ""), shots: map[string]shot{}, want: want}
 	if err = s.awaitReady(ctx); err == nil {
 		err = trace(ctx, u)
 	}
@@ -72,7 +72,7 @@ func run(ctx context.Context, namespace string, p Point, want map[string]shot) (
 		var lives []life
 		if lives, err = world.nodes.history(namespace); err == nil {
 			vmis, vms := maps.Clone(wantedVMIs), map[string]int{}
-			if !u.handled {
+			if u.pools {
 				maps.Copy(vmis, pooledVMIs)
 				vms = poolVMs
 			}
@@ -182,15 +182,10 @@ func sweep(t *testing.T, component string, turn chan struct{}) {
 		n = *points
 	}
 	// By turns of the kinds, so that it is known of all while it runs. A third of what is not the
-	// whole is of migrations, which are most of what can go wrong, and a sixth of pools.
+	// whole is of migrations, which are most of what can go wrong.
 	var first []Point
 	if n != len(chosen) {
-		for _, some := range []struct {
-			of func(Step) bool
-			n  int
-		}{{ofMigrations, n / 3}, {ofPools, n / 6}} {
-			first = append(first, Choose(slices.DeleteFunc(slices.Clone(chosen), func(p Point) bool { return !some.of(p.Step) }), some.n, *seed)...)
-		}
+		first = Choose(slices.DeleteFunc(slices.Clone(chosen), func(p Point) bool { return !ofMigrations(p.Step) }), n/3, *seed)
 	}
 	rest := slices.DeleteFunc(chosen, func(p Point) bool { return slices.Contains(first, p) })
 	chosen = append(first, Choose(rest, n-len(first), *seed)...)

@@ -51,6 +51,9 @@ type user struct {
 	// handled says that the handlers are processes: not each migration succeeds when one of them
 	// ends.
 	handled bool
+	// pools says that the trace has a pool. It makes the trace half as long again, so only the whole
+	// sweep has it.
+	pools bool
 	// failed are the migrations that have failed.
 	failed []string
 	// shots are what there was at the rests of the trace, by the name of the rest.

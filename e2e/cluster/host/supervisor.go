@@ -38,8 +38,9 @@ const (
 // lookAgain is how often a program that works is asked whether it still does.
 const lookAgain = 2 * time.Second
 
-// hungAfter is how long a program may not do its work any more.
-const hungAfter = 30 * time.Second
+// hungAfter is how long a program may not do its work any more. On a busy host an API server does
+// not answer for a minute, and goes on.
+const hungAfter = 3 * time.Minute
 
 // newSupervisor makes a supervisor. There is one children in a process.
 func newSupervisor(dir, host string, programs []plan.Program, c *children, log *slog.Logger) (*supervisor, error) {
