@@ -81,9 +81,10 @@ func mapping(d []byte) string {
 	if len(bytes.TrimSpace(d)) == 0 || len(d) > MaxBytes {
 		return ""
 	}
-	text, err := yaml.YAMLToJSON(d)
+	var v any
+	err := yaml.Unmarshal(d, &v)
 	if err == nil {
-		if bytes.HasPrefix(text, []byte("{")) || string(text) == "null" {
+		if _, ok := v.(map[string]any); ok || v == nil {
 			return ""
 		}
 		err = errors.New("it is not a mapping of keys to values")
