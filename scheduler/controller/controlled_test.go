@@ -48,7 +48,7 @@ func TestAttackOnlyWhatAnObjectControlsInItsNamespaceIsFoundAsItsOwn(t *testing.
 			require.Equal(t, tt.found, slices.Contains(poolOf(&vmi.VirtualMachine{ObjectMeta: ofPool}), controlledKey(p)))
 			require.Equal(t, tt.found, slices.Contains(poolOf(&appsv1.ControllerRevision{ObjectMeta: ofPool}), controlledKey(p)))
 			ofVM.Name, ofVM.Labels = start, map[string]string{instancetype.ObjectNameLabel: "small"}
-			require.Equal(t, tt.found, slices.Contains(startOf(&appsv1.ControllerRevision{ObjectMeta: ofVM}), controlledKey(v)))
+			require.Equal(t, tt.found || tt.uncontrolled, slices.Contains(startOf(&appsv1.ControllerRevision{ObjectMeta: ofVM}), controlledKey(v)))
 			require.Equal(t, tt.found, slices.Contains(sized(&appsv1.ControllerRevision{ObjectMeta: ofVM}), controlledKey(v)))
 		})
 	}
@@ -56,6 +56,10 @@ func TestAttackOnlyWhatAnObjectControlsInItsNamespaceIsFoundAsItsOwn(t *testing.
 	of := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: start}}
 	of.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 	require.Empty(t, startOf(of), "a StatefulSet makes revisions for its user")
+	of.OwnerReferences = nil
+	require.Equal(t, []string{controlledKey(v)}, startOf(of), "the VM was deleted, and its revisions were orphaned")
+	of.Namespace = "team-a"
+	require.NotContains(t, startOf(of), controlledKey(v))
 }
 
 func TestAVMThatNamesWhatCannotBeIsDeletedAndSaysSoBefore(t *testing.T) {

@@ -39,7 +39,7 @@ const (
 // indexState finds claims for the state of VMIs by the label that says of which.
 const indexState = "state"
 
-// indexVM finds start revisions by the VM that controls them, as [controlledKey] has it.
+// indexVM finds start revisions by their VM, as [controlledKey] has it.
 const indexVM = "vm"
 
 // indexPool finds VMs and revisions by the pool that controls them, as [controlledKey] has it.
@@ -63,13 +63,18 @@ func controlledBy(o metav1.Object, kind vmi.Definition) []string {
 // poolOf is the [controlledKey] of the pool that controls the object, if one does.
 func poolOf(o metav1.Object) []string { return controlledBy(o, vmpool.VirtualMachinePools.Definition) }
 
-// startOf is the [controlledKey] of the VM that the start revision is of. Revisions of others may
-// have such names: a StatefulSet makes some for its user.
+// startOf is the [controlledKey] of the VM that the start revision is of: the one in its name, also
+// after a deletion that orphans it. Revisions of others may have such names: a StatefulSet makes
+// some for its user.
 func startOf(r *appsv1.ControllerRevision) []string {
-	if vmi.StartedVM(r.Name) == "" {
+	uid := vmi.StartedVM(r.Name)
+	if uid == "" {
 		return nil
 	}
-	return controlledBy(r, vmi.VirtualMachines.Definition)
+	if metav1.GetControllerOfNoCopy(r) != nil {
+		return controlledBy(r, vmi.VirtualMachines.Definition)
+	}
+	return reconcile.KeysIn(r.Namespace, string(uid))
 }
 
 // InstanceIndexers find VMIs by IndexNode, IndexUID, IndexMAC and IndexClaim, in an informer
