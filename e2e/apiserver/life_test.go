@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -35,28 +34,13 @@ func TestALifeTakesFiveWritesOfTheController(t *testing.T) {
 		"PATCH " + m + " 200", // the label of its node
 		"PATCH " + m + "/status 200", "PATCH pods/status 200",
 		"PATCH " + m + " 200", // its finalizer
-	}, quick("vm", s.writes.all()))
+	}, texts(s.quick(v, 0)))
 	s.awaitEvents(v, "Normal SuccessfulCreate ×1")
 }
 
-// quick are the writes without that of Scheduling, which is one only if the pod did not
-// run within two seconds, as on a busy host.
-func quick(name string, writes []string) []string {
-	status := "PATCH virtualmachineinstances/" + name + "/status 200"
-	gate := slices.Index(writes, "PATCH pods/status 200")
-	if gate < 0 {
-		return writes
-	}
-	var first []int
-	for i, w := range writes[:gate] {
-		if w == status {
-			first = append(first, i)
-		}
-	}
-	if len(first) == 2 {
-		return slices.Delete(slices.Clone(writes), first[0], first[0]+1)
-	}
-	return writes
+// quick are the writes from the place on, without those of Scheduling.
+func (s space) quick(v *vmi.VirtualMachineInstance, from int) []write {
+	return quick(s.writes.from(from), "PATCH virtualmachineinstances/"+v.Name+"/status 200", v.CreationTimestamp.Time, "PATCH pods/status 200")
 }
 
 func TestAControllerThatDiedAfterMakingThePodFindsItAgain(t *testing.T) {

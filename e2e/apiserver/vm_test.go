@@ -77,20 +77,12 @@ var startWrites = []string{
 	"PATCH virtualmachines/vm/status 200",  // Running
 }
 
-// quickVM are the writes from the place on, without those of Scheduling and Starting, which
-// are some only if the guest did not run within two seconds, as on a busy host.
+// quickVM are the writes from the place on, without those of Scheduling and Starting.
 func (s space) quickVM(name string, from int) []string {
 	s.t.Helper()
-	writes := quick(name, s.writes.all()[from:])
 	v, err := s.vmis.Get(s.t.Context(), name, metav1.GetOptions{})
 	require.NoError(s.t, err)
-	ran := v.Status.PhaseTransitionTimestamps[len(v.Status.PhaseTransitionTimestamps)-1].PhaseTransitionTimestamp
-	status := "PATCH virtualmachines/" + name + "/status 200"
-	starting := slices.Index(writes, status)
-	if ran.Sub(v.CreationTimestamp.Time) >= time.Second && slices.Contains(writes[starting+1:], status) {
-		return slices.Delete(slices.Clone(writes), starting, starting+1)
-	}
-	return writes
+	return texts(quick(s.quick(v, from), "PATCH virtualmachines/"+name+"/status 200", v.CreationTimestamp.Time, ""))
 }
 
 func TestTheWritesOfARestartByItsVerb(t *testing.T) {
