@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,10 +35,16 @@ func (s space) loosenVMIs() {
 	const binding = "validatingadmissionpolicybinding/spec.kubevirt.io"
 	patch(binding, "add", "/spec/matchResources", map[string]any{"namespaceSelector": others})
 	s.t.Cleanup(func() { patch(binding, "replace", "/spec/matchResources", map[string]any{}) })
-	for _, kind := range []string{"mutating", "validating"} {
+	for kind, names := range map[string][]string{"mutating": {"defaults", "defaults.updates"}, "validating": {"validation"}} {
 		webhooks := kind + "webhookconfiguration/virt-controller.kubevirt.io"
-		patch(webhooks, "add", "/webhooks/0/namespaceSelector", others)
-		s.t.Cleanup(func() { patch(webhooks, "replace", "/webhooks/0/namespaceSelector", map[string]any{}) })
+		all := strings.Fields(s.kubectl("get", webhooks, "-o", "jsonpath={.webhooks[*].name}"))
+		for _, name := range names {
+			i := slices.Index(all, name+".virt-controller.kubevirt.io")
+			require.NotEqual(s.t, -1, i, "%v", all)
+			path := fmt.Sprintf("/webhooks/%d/namespaceSelector", i)
+			patch(webhooks, "add", path, others)
+			s.t.Cleanup(func() { patch(webhooks, "replace", path, map[string]any{}) })
+		}
 	}
 }
 

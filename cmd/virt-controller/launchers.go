@@ -18,7 +18,7 @@ import (
 // or spaces between them.
 func launchers(api clients, l *leader.Leader, fields string) admission.Launchers {
 	return admission.Launchers{
-		Rendering: l.Rendering, Kube: api.answerKube, Cached: l.AsRendered,
+		Rendering: l.Rendering, Kube: api.answerKube, Creating: l.Creating, Cached: l.AsRendered,
 		Fields: strings.FieldsFunc(fields, func(r rune) bool { return r == ',' || r == ' ' }),
 		Facts: func(ctx context.Context, v *vmi.VirtualMachineInstance) (pod.Facts, error) {
 			return controller.Facts(ctx, api.answerKube, api.answerDynamic, v)

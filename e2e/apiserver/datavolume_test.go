@@ -3,10 +3,13 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +21,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
+	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
 // dataVolumeKind is the kind of the importer, without its schema.
@@ -145,4 +149,105 @@ func TestAVMIsStartedWhenItsDataVolumesAreFilled(t *testing.T) {
 	s.filled("refused", "theirs")
 	s.awaitPrinted("refused", vmi.StatusStopped, vm.DataVolumeNameTaken)
 	require.False(t, s.hasInstance("refused"))
+}
+
+// The importer and the garbage collector of DataVolumes are played.
+func TestTheDisksOfAPoolStayOrGoAsItAsks(t *testing.T) {
+	said, err := kubectl(t, dataVolumeKind, "apply", "--server-side", "-f", "-")
+	require.NoError(t, err, said)
+	all, err := dynamic.NewForConfig(world.config)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = all.Resource(definitions).Delete(context.Background(), "datavolumes.cdi.kubevirt.io", metav1.DeleteOptions{})
+	})
+	pool := func(kept vmpool.PoolStatePreservation) (s space, of *vmpool.VirtualMachinePool, await func(want ...string)) {
+		s = newSpace(t)
+		s.control(s.asTheController(func(next http.RoundTripper) http.RoundTripper { return counter{next, s.writes} }), func(c *controller.Config) {
+			c.Dynamic, err = dynamic.NewForConfig(asController())
+			require.NoError(t, err)
+		})
+		s.play()
+		p := poolOf(2)
+		p.Spec.ScaleInStrategy = &vmpool.PoolScaleInStrategy{Proactive: &vmpool.PoolProactiveScaleIn{
+			StatePreservation: &kept, SelectionPolicy: &vmpool.PoolSelectionPolicy{SortPolicy: new(vmpool.SortDescending)}}}
+		v := &p.Spec.VirtualMachineTemplate.Spec
+		v.DataVolumeTemplates = []vmi.DataVolumeTemplate{{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: vmi.DataVolumeSpec{
+			Source: &vmi.DataVolumeSource{Blank: &vmi.DataVolumeBlankImage{}}, PVC: &oneGi,
+		}}}
+		v.Template.Spec.Domain.Devices.Disks = append(v.Template.Spec.Domain.Devices.Disks, vmi.Disk{Name: "disk"})
+		v.Template.Spec.Volumes = append(v.Template.Spec.Volumes, vmi.Volume{Name: "disk", VolumeSource: vmi.VolumeSource{DataVolume: &vmi.DataVolumeVolume{Name: "disk"}}})
+		p = s.createPool(p)
+		return s, p, func(want ...string) {
+			t.Helper()
+			eventually(t, func() error { return s.fill(t.Context(), all, p.Name, want) })
+		}
+	}
+	disk := func(s space, name string) *unstructured.Unstructured {
+		d, err := all.Resource(vm.DataVolumeResource).Namespace(s.name).Get(t.Context(), name, metav1.GetOptions{})
+		require.NoError(t, err)
+		return d
+	}
+
+	s, p, await := pool(vmpool.PreserveOffline)
+	await("web-0", "web-1")
+	first := disk(s, "disk-1")
+	require.True(t, metav1.IsControlledBy(first, p), "they go with the pool")
+	s.patchPool(`{"spec":{"replicas":1}}`)
+	await("web-0")
+	s.awaitGone("web-1")
+	s.patchPool(`{"spec":{"replicas":2}}`)
+	await("web-0", "web-1")
+	require.Equal(t, first.GetUID(), disk(s, "disk-1").GetUID(), "the next VM of the name has the disk of the one before")
+
+	s, _, await = pool(vmpool.PreserveNothing)
+	await("web-0", "web-1")
+	owner, err := s.vms().Get(t.Context(), "web-1", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.True(t, metav1.IsControlledBy(disk(s, "disk-1"), owner), "it goes with its VM")
+	s.patchPool(`{"spec":{"replicas":1}}`)
+	await("web-0")
+	s.awaitGone("web-1")
+	s.patchPool(`{"spec":{"replicas":2}}`)
+	await("web-0", "web-2") // the garbage collector has not deleted the disk of web-1
+	require.NoError(t, all.Resource(vm.DataVolumeResource).Namespace(s.name).Delete(t.Context(), "disk-1", metav1.DeleteOptions{}))
+	s.patchPool(`{"spec":{"replicas":3}}`)
+	await("web-0", "web-2", "web-3") // nor its claim
+}
+
+// oneGi is a claim of 1Gi.
+var oneGi = corev1.PersistentVolumeClaimSpec{
+	AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+	Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+}
+
+// fill makes and fills the claims of the DataVolumes that there are, and says whether the pool has these VMs and all of
+// them are ready.
+func (s space) fill(ctx context.Context, all dynamic.Interface, pool string, want []string) error {
+	volumes := all.Resource(vm.DataVolumeResource).Namespace(s.name)
+	l, err := volumes.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, d := range l.Items {
+		if _, filled, _ := unstructured.NestedString(d.Object, "status", "phase"); filled {
+			continue
+		}
+		_, err := world.kube.CoreV1().PersistentVolumeClaims(s.name).Create(ctx, &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: d.GetName(), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(&d, vm.DataVolumeKind)}}, Spec: oneGi,
+		}, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		if _, err := volumes.Patch(ctx, d.GetName(), types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status"); err != nil {
+			return err
+		}
+	}
+	p, err := s.pools().Get(ctx, pool, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if names := s.vmNames(); !slices.Equal(names, want) || p.Status.ReadyReplicas != int32(len(want)) {
+		return fmt.Errorf("the pool has the VMs %q, of which %d are ready, not %q", names, p.Status.ReadyReplicas, want)
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -10,8 +11,10 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/vmi"
@@ -147,6 +150,87 @@ func TestAnEvictionWithStrategyExternalMarksTheVMI(t *testing.T) {
 	now = w.awaitPhase("moves", vmi.PhaseSucceeded)
 	require.Equal(t, "n1", now.Status.EvacuationNodeName, "the mark stays")
 	require.NoError(t, w.evict(p), "what has ended is evicted")
+}
+
+// forbidEvictions makes a PodDisruptionBudget of the pods with the label that permits no eviction,
+// as the controller of Kubernetes writes it.
+func (s space) forbidEvictions(label, value string) {
+	s.t.Helper()
+	budgets := world.kube.PolicyV1().PodDisruptionBudgets(s.name)
+	b, err := budgets.Create(s.t.Context(), &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: value},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{label: value}}},
+	}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation, ExpectedPods: 1, CurrentHealthy: 1, DesiredHealthy: 1}
+	_, err = budgets.UpdateStatus(s.t.Context(), b, metav1.UpdateOptions{})
+	require.NoError(s.t, err)
+}
+
+// TestADisruptionBudgetKeepsPodsAndNoGuestThatMoves is about a PodDisruptionBudget that permits no
+// eviction: a pod whose guest would end stays, and a guest that can move leaves it first.
+func TestADisruptionBudgetKeepsPodsAndNoGuestThatMoves(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, reviewEvictions(t))
+	w.serve()
+	w.control()
+	const byBudget = "Cannot evict pod as it would violate the pod's disruption budget."
+	labelled := func(v *vmi.VirtualMachineInstance) { v.Labels = map[string]string{"budget": v.Name} }
+	for name, s := range map[string]vmi.EvictionStrategy{"none": vmi.EvictionNone, "if-possible": vmi.EvictionLiveMigrateIfPossible} {
+		w.forbidEvictions("budget", name)
+		p := w.pod(w.start(name, strategy(s), bridged, labelled))
+		w.awaitEvictionReviews(p)
+		err := w.evict(p)
+		require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
+		require.ErrorContains(t, err, byBudget)
+		w.stays(p)
+	}
+
+	w.forbidEvictions("budget", "moves")
+	v := w.start("moves", strategy(vmi.EvictionLiveMigrate), labelled)
+	p := w.pod(v)
+	require.Equal(t, "moves", p.Labels["budget"], "the budget is that of the pod")
+	w.awaitEvictionReviews(p)
+	err := w.evict(p)
+	require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
+	require.ErrorContains(t, err, `Eviction triggered evacuation of VMI "`+w.name+`/moves"`)
+	require.NotContains(t, err.Error(), byBudget)
+	w.stays(p)
+	second := w.awaitTarget("moves")
+	w.bind(second, "n2")
+	w.status(second, running)
+	w.await("moves", func(v *vmi.VirtualMachineInstance) bool { return v.Status.MigrationState != nil })
+	require.NoError(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // virt-controller writes too
+		return w.report(w.latest(v), "n2", func(s *vmi.VirtualMachineInstanceStatus) {
+			s.NodeName = "n2"
+			s.Evacuate("", metav1.Now())
+			s.MigrationState.Completed, s.MigrationState.EndTimestamp = true, new(metav1.Now())
+		})
+	}), "the guest has moved")
+
+	w.status(p, exited(0, metav1.Now(), ""))
+	require.NoError(t, w.evict(p), "the pod that its guest has left is evicted: the drain ends")
+	w.goes(p)
+	w.stays(second)
+}
+
+// awaitTarget waits for the pod that the VMI is to move to.
+func (s space) awaitTarget(name string) *corev1.Pod {
+	s.t.Helper()
+	var p *corev1.Pod
+	eventually(s.t, func() error {
+		l, err := s.pods.List(s.t.Context(), metav1.ListOptions{LabelSelector: vmi.MigrationJobLabel})
+		if err != nil {
+			return err
+		}
+		for n := range l.Items {
+			if p = &l.Items[n]; p.Annotations[vmi.DomainAnnotation] == name {
+				return nil
+			}
+		}
+		return fmt.Errorf("VMI %s has no target", name)
+	})
+	return p
 }
 
 func TestOnlyThePodsOfVMIsAreReviewed(t *testing.T) {

@@ -270,6 +270,19 @@ func helmKeepsVMs(r released) {
 		}
 		return nil
 	})
+	// What VMs run without may be left out.
+	r.helm.Run(append(upgrade, "--set=monitoring.enabled=true,monitoring.dashboard.enabled=true")...)
+	watched := []string{"service/kubevirt-prometheus-metrics", "secret/podvisor-metrics", "serviceaccount/podvisor-metrics", "configmap/podvisor-dashboard",
+		"clusterrole/podvisor-metrics", "clusterrolebinding/podvisor-metrics"}
+	out, err = r.kubectl(append([]string{"-n", otherNamespace, "get"}, watched...)...)
+	require.NoError(t, err, out)
+	r.helm.Run("rollback", "podvisor")
+	for _, gone := range watched {
+		out, err := r.kubectl("-n", otherNamespace, "get", gone)
+		require.Error(t, err)
+		require.Contains(t, out, "NotFound")
+	}
+	require.Equal(t, second, r.state())
 	for range 2 {
 		out, err = r.helm.Try("uninstall", "podvisor")
 		require.Error(t, err)

@@ -8,7 +8,7 @@
 // proxy confines a component to one namespace.
 //
 // virt-controller is tried with played launchers and handlers: a VMI is migrated, and leaves its
-// node again when its pod is evicted. virt-handler is tried beside a virt-controller and a
+// node again when its pod is evicted, and a pool changes the template of its VMs. virt-handler is tried beside a virt-controller and a
 // virt-handler of another node without faults: its launchers are processes, each with a network
 // namespace in which it binds the pod's network. A VMI is migrated to the other node and back:
 // between such handlers a migration may fail, and is then made again, but its guest runs in one

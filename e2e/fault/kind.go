@@ -51,6 +51,8 @@ const (
 	// OutOfMemory: the kernel kills the processes of a launcher's pod for lack of memory, at a
 	// state of its VMI and not at a request. Killed and Stopped are also of such states.
 	OutOfMemory Kind = "out-of-memory"
+	// Removed: a launcher's pod is deleted without a grace period, at a state of its VMI.
+	Removed Kind = "removed"
 )
 
 // How long faults last.
@@ -66,18 +68,18 @@ const (
 )
 
 // Kinds are all of them. Frozen is for components that have launchers, Replaced for those
-// that have a leader, and OutOfMemory for launchers.
+// that have a leader, OutOfMemory for launchers, and Removed for their pods.
 var Kinds = []Kind{
 	Refused, Unavailable, Lost, Conflict, Throttled, Expired, Delayed, Webhook, Token, Certificate, Stale,
-	Killed, KilledAfter, Stopped, Frozen, Replaced, OutOfMemory,
+	Killed, KilledAfter, Stopped, Frozen, Replaced, OutOfMemory, Removed,
 }
 
 // At reports whether the fault can be injected at the step.
 func (k Kind) At(s Step) bool {
 	lease := strings.HasSuffix(s.Name, " leases")
 	switch k {
-	case OutOfMemory:
-		return false // it is none of requests
+	case OutOfMemory, Removed:
+		return false // they are none of requests
 	case Webhook:
 		return s.is(review)
 	case Expired:

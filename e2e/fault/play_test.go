@@ -21,6 +21,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
 // nodes play the scheduler, the kubelet and virt-handler of node n1, and the garbage
@@ -30,12 +31,14 @@ type nodes struct {
 	mine    map[string]*client.Client // of the handlers of n1 and n2
 	movers  *movers
 	writers *writers
+	pools   *pools
 	wg      sync.WaitGroup
 
 	mu    sync.Mutex
 	vmis  map[string]*vmi.VirtualMachineInstance
 	pods  map[string]*corev1.Pod
-	sets  map[string]map[types.UID]bool // the VMs and replica sets of a namespace
+	vms   map[string]*vmi.VirtualMachine
+	sets  map[string]map[types.UID]bool // the VMs, replica sets and pools of a namespace
 	lives map[string]map[types.UID]*life
 	seen  map[string]int // how many events of a namespace
 	err   error          // the history has a gap
@@ -66,7 +69,7 @@ func makeNode(ctx context.Context, name string) error {
 func play(ctx context.Context) (*nodes, error) {
 	n := &nodes{
 		vmis: map[string]*vmi.VirtualMachineInstance{}, pods: map[string]*corev1.Pod{}, sets: map[string]map[types.UID]bool{}, lives: map[string]map[types.UID]*life{},
-		kubelets: map[string]*kubelet{}, seen: map[string]int{}, writers: newWriters(),
+		kubelets: map[string]*kubelet{}, seen: map[string]int{}, writers: newWriters(), pools: newPools(), vms: map[string]*vmi.VirtualMachine{},
 		mine: map[string]*client.Client{},
 	}
 	var err error
@@ -93,6 +96,9 @@ func play(ctx context.Context) (*nodes, error) {
 		}, n.pod),
 		n.watch(ctx, func(rv string) (watch.Interface, error) {
 			return world.vmis.VirtualMachines("").Watch(ctx, metav1.ListOptions{ResourceVersion: rv})
+		}, n.noteVM),
+		n.watch(ctx, func(rv string) (watch.Interface, error) {
+			return client.Of(world.vmis, vmpool.VirtualMachinePools, "").Watch(ctx, metav1.ListOptions{ResourceVersion: rv})
 		}, n.owner),
 		n.watch(ctx, func(rv string) (watch.Interface, error) {
 			return world.vmis.VirtualMachineInstanceReplicaSets("").Watch(ctx, metav1.ListOptions{ResourceVersion: rv})
@@ -174,6 +180,7 @@ func (n *nodes) instance(t watch.EventType, o metav1.Object) {
 		l.phases = append(l.phases, p)
 	}
 	n.vmis[key(v)] = v
+	n.pools.instance(t, v)
 	if t == watch.Deleted {
 		l.gone = true
 		delete(n.vmis, key(v))
@@ -215,7 +222,21 @@ func (n *nodes) pod(t watch.EventType, o metav1.Object) {
 	n.loop.Add("pod/" + key(p))
 }
 
-// owner notes what VMs and replica sets there are.
+// noteVM notes a VM, which may have a pool.
+func (n *nodes) noteVM(t watch.EventType, o metav1.Object) {
+	v := o.(*vmi.VirtualMachine)
+	n.pools.vm(t, v)
+	n.mu.Lock()
+	n.vms[key(v)] = v
+	if t == watch.Deleted {
+		delete(n.vms, key(v))
+	}
+	n.mu.Unlock()
+	n.owner(t, o)
+	n.loop.Add("vm/" + key(v))
+}
+
+// owner notes what VMs, replica sets and pools there are.
 func (n *nodes) owner(t watch.EventType, o metav1.Object) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -234,13 +255,18 @@ func (n *nodes) owner(t watch.EventType, o metav1.Object) {
 			n.loop.Add("vmi/" + k)
 		}
 	}
+	for k, v := range n.vms {
+		if ref := metav1.GetControllerOfNoCopy(v); ref != nil && ref.UID == o.GetUID() {
+			n.loop.Add("vm/" + k)
+		}
+	}
 }
 
 // step does the next thing that the node or the cluster would do with one object.
 func (n *nodes) step(ctx context.Context, what string) (time.Duration, error) {
 	kind, k, _ := strings.Cut(what, "/")
 	n.mu.Lock()
-	v, p := n.vmis[k], n.pods[k]
+	v, p, m := n.vmis[k], n.pods[k], n.vms[k]
 	n.mu.Unlock()
 	var err error
 	switch {
@@ -248,6 +274,8 @@ func (n *nodes) step(ctx context.Context, what string) (time.Duration, error) {
 		err = n.stepInstance(ctx, v)
 	case kind == "pod" && p != nil:
 		err = n.stepPod(ctx, p)
+	case kind == "vm" && m != nil && m.DeletionTimestamp == nil && n.orphan(m):
+		err = world.vmis.VirtualMachines(m.Namespace).Delete(ctx, m.Name, exactly(m.UID))
 	case kind == "revisions":
 		err = n.collectRevisions(ctx, k)
 	}

@@ -116,7 +116,7 @@ func (q request) name(apart string) string {
 // namespaced are the resources that the components list in all namespaces.
 var namespaced = []string{
 	"pods", "persistentvolumeclaims", "controllerrevisions", "datavolumes",
-	"virtualmachineinstances", "virtualmachineinstancemigrations", "virtualmachines", "virtualmachineinstancereplicasets", "kubevirts",
+	"virtualmachineinstances", "virtualmachineinstancemigrations", "virtualmachines", "virtualmachineinstancereplicasets", "virtualmachinepools", "kubevirts",
 }
 
 // within is the path of a request for all namespaces that asks for one only.

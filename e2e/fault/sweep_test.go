@@ -63,7 +63,7 @@ func run(ctx context.Context, namespace string, p Point, want map[string]shot) (
 		return o
 	}
 	c := s.tried
-	u := &user{namespace: namespace, handled: s.handler != nil, shots: map[string]shot{}, want: want}
+	u := &user{namespace: namespace, handled: s.handler != nil, pools: s.handler == nil && (*whole || *step != ""), shots: map[string]shot{}, want: want}
 	if err = s.awaitReady(ctx); err == nil {
 		err = trace(ctx, u)
 	}
@@ -71,7 +71,13 @@ func run(ctx context.Context, namespace string, p Point, want map[string]shot) (
 	if err == nil {
 		var lives []life
 		if lives, err = world.nodes.history(namespace); err == nil {
-			err = errors.Join(oracle(lives, len(u.failed)), world.nodes.writers.oracle(namespace, wantedWriters), s.oracle())
+			vmis, vms := maps.Clone(wantedVMIs), map[string]int{}
+			if u.pools {
+				maps.Copy(vmis, pooledVMIs)
+				vms = poolVMs
+			}
+			err = errors.Join(oracle(lives, len(u.failed), vmis), world.nodes.writers.oracle(namespace, wantedWriters), world.nodes.pools.oracle(namespace, vms),
+				left(u.shots["deleted"]), s.oracle())
 		}
 	}
 	if err == nil && p.Kind == "" && len(u.failed) > 0 {
@@ -177,11 +183,10 @@ func sweep(t *testing.T, component string, turn chan struct{}) {
 	}
 	// By turns of the kinds, so that it is known of all while it runs. A third of what is not the
 	// whole is of migrations, which are most of what can go wrong.
-	moves := slices.DeleteFunc(slices.Clone(chosen), func(p Point) bool { return !ofMigrations(p.Step) })
-	if n == len(chosen) {
-		moves = nil
+	var first []Point
+	if n != len(chosen) {
+		first = Choose(slices.DeleteFunc(slices.Clone(chosen), func(p Point) bool { return !ofMigrations(p.Step) }), n/3, *seed)
 	}
-	first := Choose(moves, n/3, *seed)
 	rest := slices.DeleteFunc(chosen, func(p Point) bool { return slices.Contains(first, p) })
 	chosen = append(first, Choose(rest, n-len(first), *seed)...)
 	t.Logf("%s: %d points", component, len(chosen))

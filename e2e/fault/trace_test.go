@@ -17,9 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	scheduled "github.com/podvisor/podvisor/scheduler/pool"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/vmitest"
+	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
 // limit is how long a wait of a trace may take. The longest way back from a fault is that
@@ -48,6 +51,9 @@ type user struct {
 	// handled says that the handlers are processes: not each migration succeeds when one of them
 	// ends.
 	handled bool
+	// pools says that the trace has a pool. It makes the trace half as long again, so only the whole
+	// sweep has it.
+	pools bool
 	// failed are the migrations that have failed.
 	failed []string
 	// shots are what there was at the rests of the trace, by the name of the rest.
@@ -80,7 +86,8 @@ func on(name string, claims ...string) []vmitest.Option {
 // trace makes a VMI, a VM and a replica set; it stops the VM, starts it again and restarts it
 // by its verb, while a second VMI waits for the claim of the first; and it deletes them all.
 // Another VMI is migrated there and back; where the handlers are played, it goes back for an
-// eviction. After each step it waits for what must follow.
+// eviction, and a pool is made, gets another template and is scaled in beside all that. After each
+// step it waits for what must follow.
 func trace(ctx context.Context, u *user) error {
 	one, next := vmitest.New(on("one", shared)...), vmitest.New(on("next", shared)...)
 	m := vmitest.NewVM(vmi.RunAlways, on("vm", own)...)
@@ -111,14 +118,14 @@ func trace(ctx context.Context, u *user) error {
 		{"running", func() error {
 			_, errVM := vms.Create(ctx, m, metav1.CreateOptions{})
 			_, errSet := sets.Create(ctx, s, metav1.CreateOptions{})
-			return errors.Join(create(one), errVM, errSet, create(mover))
+			return errors.Join(create(one), errVM, errSet, create(mover), u.createPool(ctx))
 		}},
 		{"stopped", func() error {
 			_, errSet := sets.Patch(ctx, s.Name, types.MergePatchType, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
-			return errors.Join(create(next), run(vmi.RunHalted), errSet, u.migrate(ctx, "there", mover.Name))
+			return errors.Join(create(next), run(vmi.RunHalted), errSet, u.migrate(ctx, "there", mover.Name), u.patchPool(ctx, template, true))
 		}},
 		{"started again", func() error {
-			err := errors.Join(run(vmi.RunAlways), instances.Delete(ctx, one.Name, metav1.DeleteOptions{}))
+			err := errors.Join(run(vmi.RunAlways), instances.Delete(ctx, one.Name, metav1.DeleteOptions{}), u.patchPool(ctx, scaleIn, false))
 			if u.handled {
 				return errors.Join(err, u.migrate(ctx, "back", mover.Name))
 			}
@@ -130,7 +137,8 @@ func trace(ctx context.Context, u *user) error {
 				instances.Delete(ctx, next.Name, metav1.DeleteOptions{}),
 				vms.Delete(ctx, m.Name, metav1.DeleteOptions{}),
 				sets.Delete(ctx, s.Name, metav1.DeleteOptions{}),
-				instances.Delete(ctx, mover.Name, metav1.DeleteOptions{}))
+				instances.Delete(ctx, mover.Name, metav1.DeleteOptions{}),
+				u.deletePool(ctx))
 		}},
 	} {
 		if err := step.do(); err != nil {
@@ -143,10 +151,11 @@ func trace(ctx context.Context, u *user) error {
 	return nil
 }
 
-// wantedVMIs are how many VMIs a trace makes, by name or by owner, and wantedWriters how many
-// launchers have each claim, one after the other.
+// wantedVMIs are how many VMIs a trace makes, by name or by owner, pooledVMIs those of the pool,
+// and wantedWriters how many launchers have each claim, one after the other.
 var (
 	wantedVMIs    = map[string]int{"one": 1, "next": 1, moverName: 1, "VirtualMachine/vm": 3, "VirtualMachineInstanceReplicaSet/set": 2}
+	pooledVMIs    = map[string]int{"VirtualMachine/" + poolName + "-0": 2, "VirtualMachine/" + poolName + "-1": 2}
 	wantedPods    = map[string]int{moverName: 3}
 	wantedWriters = map[string]int{shared: 2, own: 3}
 )
@@ -316,6 +325,13 @@ func look(ctx context.Context, namespace string) (shot, error) {
 	for i := range sets.Items {
 		all = append(all, defaults.ReplicaSet(&sets.Items[i], profile))
 	}
+	pools, err := client.Of(world.vmis, vmpool.VirtualMachinePools, namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, err
+	}
+	for i := range pools.Items {
+		all = append(all, &pools.Items[i])
+	}
 	pods, err := world.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0", LabelSelector: vmi.AppLabel + "=" + vmi.LauncherApp})
 	if err != nil {
 		return nil, err
@@ -340,6 +356,10 @@ func look(ctx context.Context, namespace string) (shot, error) {
 	}
 	for i := range revisions.Items {
 		r := &revisions.Items[i]
+		if ref := metav1.GetControllerOfNoCopy(r); ref != nil && ref.Kind == vmpool.VirtualMachinePools.Kind {
+			all = append(all, r)
+			continue
+		}
 		var of vmi.VirtualMachine
 		if err := json.Unmarshal(r.Data.Raw, &of); err != nil {
 			return nil, err
@@ -359,6 +379,9 @@ func look(ctx context.Context, namespace string) (shot, error) {
 		name = name[strings.LastIndex(name, ".")+1:] + " " + o.(metav1.Object).GetName()
 		if by := o.(metav1.Object).GetAnnotations()[vmi.MigrationJobAnnotation]; by != "" {
 			name += " of " + by // the pods of a VMI that moves have names with random ends
+		}
+		if ref := metav1.GetControllerOfNoCopy(o.(metav1.Object)); ref != nil && strings.HasPrefix(name, "ControllerRevision ") {
+			name += " of " + ref.Name
 		}
 		name = steady(name, namespace)
 		for out[name] != nil {
@@ -409,7 +432,7 @@ func without(v any) any {
 
 // oracle says what of a history is wrong: each VMI has legal phases, and everything was
 // made as often as a trace without a fault makes it, besides a pod for each migration that failed.
-func oracle(lives []life, failed int) error {
+func oracle(lives []life, failed int, wanted map[string]int) error {
 	var errs []error
 	made := map[string]int{}
 	for _, l := range lives {
@@ -432,8 +455,8 @@ func oracle(lives []life, failed int) error {
 			errs = append(errs, fmt.Errorf("%s failed", what))
 		}
 	}
-	if !maps.Equal(made, wantedVMIs) {
-		errs = append(errs, fmt.Errorf("the VMIs that were made are %v, not %v", made, wantedVMIs))
+	if !maps.Equal(made, wanted) {
+		errs = append(errs, fmt.Errorf("the VMIs that were made are %v, not %v", made, wanted))
 	}
 	return errors.Join(errs...)
 }
@@ -444,6 +467,7 @@ var (
 	launcher = regexp.MustCompile(`virt-launcher-([a-z0-9X-]+)-[a-z0-9]{5}`)
 	member   = regexp.MustCompile(`\bset-[a-z0-9]{6}\b`)
 	loopback = regexp.MustCompile(`\b127\.[0-9]+\.[0-9]+\.[0-9]+\b`)
+	pooling  = regexp.MustCompile(`\b` + scheduled.RevisionPrefix + `UID-[a-z0-9]{10}\b`)
 	evacuate = regexp.MustCompile(`\b` + vmi.EvacuationNamePrefix + `[a-z0-9]{10}\b`)
 )
 
@@ -453,5 +477,6 @@ func steady(s, namespace string) string {
 	s = evacuate.ReplaceAllString(strings.ReplaceAll(s, namespace, "NAMESPACE"), vmi.EvacuationNamePrefix+"X")
 	s = loopback.ReplaceAllString(s, "127.X")
 	s = member.ReplaceAllString(uids.ReplaceAllString(s, "UID"), "set-X")
+	s = pooling.ReplaceAllString(s, scheduled.RevisionPrefix+"X")
 	return launcher.ReplaceAllString(revision.ReplaceAllString(s, "revision-start-vm-UID-N"), "virt-launcher-$1-X")
 }

@@ -44,6 +44,7 @@ func (r *rig) handlers(ctx context.Context, n int) (h handled, err error) {
 	if err != nil {
 		return h, err
 	}
+	create := func(ctx context.Context, r *rig, name string) error { return vmis.create(ctx, r, name, 1) }
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
 	all := r.see(watching, vmis)
@@ -74,7 +75,7 @@ func (r *rig) handlers(ctx context.Context, n int) (h handled, err error) {
 	}
 	h.n = n
 	h.start, err = during(func() error {
-		return errors.Join(r.forAll(ctx, names, vmis.create), all.until(ctx, n, n))
+		return errors.Join(r.forAll(ctx, names, create), all.until(ctx, n, n))
 	})
 	if err != nil {
 		return h, fmt.Errorf("create: %w", err)

@@ -7,17 +7,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/vmitest"
+	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
 // kind is what there are many of.
 type kind struct {
-	name   string
-	create func(context.Context, *rig, string) error
-	remove func(context.Context, *rig, string) error
+	name string
+	// one says that one object makes all that there are many of, and not each of them one.
+	one bool
+	// create makes the object of a name, which makes n of what there are many of.
+	create func(ctx context.Context, r *rig, name string, n int) error
+	remove func(ctx context.Context, r *rig, name string) error
 	watch  func(context.Context, *rig, metav1.ListOptions) (watch.Interface, error)
 	list   func(context.Context, *rig, metav1.ListOptions) (runtime.Object, error)
 	// runs says whether the object and its guest run.
@@ -27,10 +33,22 @@ type kind struct {
 	started, ended []string
 }
 
+// objects are the names of the objects that make n, and how many each of them makes.
+func (k kind) objects(n int) (names []string, each int) {
+	if k.one {
+		return []string{fmt.Sprintf("%s-%d", k.name, n)}, n
+	}
+	names = make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%d-%d", k.name, n, i)
+	}
+	return names, 1
+}
+
 // kinds are all of them.
 var kinds = []kind{{
 	name: "vmi",
-	create: func(ctx context.Context, r *rig, name string) error {
+	create: func(ctx context.Context, r *rig, name string, _ int) error {
 		_, err := r.vmis.VirtualMachineInstances(namespace).Create(ctx, guest(name), metav1.CreateOptions{})
 		return created(err)
 	},
@@ -51,29 +69,66 @@ var kinds = []kind{{
 	ended:   []string{"ShuttingDown", "Deleted"},
 }, {
 	name: "vm",
-	create: func(ctx context.Context, r *rig, name string) error {
-		v := vmitest.NewVM(vmi.RunAlways)
+	create: func(ctx context.Context, r *rig, name string, _ int) error {
+		v := alone(name)
 		v.ObjectMeta = metav1.ObjectMeta{Name: name}
-		v.Spec.Template = &vmi.VirtualMachineInstanceTemplateSpec{Spec: guest(name).Spec}
 		_, err := r.vmis.VirtualMachines(namespace).Create(ctx, v, metav1.CreateOptions{})
 		return created(err)
 	},
 	remove: func(ctx context.Context, r *rig, name string) error {
 		return gone(r.vmis.VirtualMachines(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
 	},
-	watch: func(ctx context.Context, r *rig, o metav1.ListOptions) (watch.Interface, error) {
-		return r.vmis.VirtualMachines(namespace).Watch(ctx, o)
+	watch: watchVMs, list: listVMs, runs: runsVM,
+	started: []string{"SuccessfulCreate", "Started"},
+	ended:   []string{"ShuttingDown", "Deleted"},
+}, {
+	// The VMs of one pool, which deletes them when it is scaled in.
+	name: "pool", one: true,
+	create: func(ctx context.Context, r *rig, name string, n int) error {
+		_, err := r.pools().Create(ctx, poolOf(name, n), metav1.CreateOptions{})
+		return created(err)
 	},
-	list: func(ctx context.Context, r *rig, o metav1.ListOptions) (runtime.Object, error) {
-		return r.vmis.VirtualMachines(namespace).List(ctx, o)
+	remove: func(ctx context.Context, r *rig, name string) error {
+		_, err := r.pools().Patch(ctx, name, types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
+		return gone(err)
 	},
-	runs: func(o metav1.Object) bool {
-		v, ok := o.(*vmi.VirtualMachine)
-		return ok && v.Status.PrintableStatus == vmi.StatusRunning
-	},
+	watch: watchVMs, list: listVMs, runs: runsVM,
 	started: []string{"SuccessfulCreate", "Started"},
 	ended:   []string{"ShuttingDown", "Deleted"},
 }}
+
+func watchVMs(ctx context.Context, r *rig, o metav1.ListOptions) (watch.Interface, error) {
+	return r.vmis.VirtualMachines(namespace).Watch(ctx, o)
+}
+
+func listVMs(ctx context.Context, r *rig, o metav1.ListOptions) (runtime.Object, error) {
+	return r.vmis.VirtualMachines(namespace).List(ctx, o)
+}
+
+func runsVM(o metav1.Object) bool {
+	v, ok := o.(*vmi.VirtualMachine)
+	return ok && v.Status.PrintableStatus == vmi.StatusRunning
+}
+
+// alone is a VM whose guest has the name.
+func alone(name string) *vmi.VirtualMachine {
+	v := vmitest.NewVM(vmi.RunAlways)
+	v.Spec.Template = &vmi.VirtualMachineInstanceTemplateSpec{Spec: guest(name).Spec}
+	return v
+}
+
+// poolOf is a pool of n VMs like those alone.
+func poolOf(name string, n int) *vmpool.VirtualMachinePool {
+	labels := map[string]string{"pool": name}
+	p := &vmpool.VirtualMachinePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.Spec.Replicas, p.Spec.Selector = new(int32(n)), &metav1.LabelSelector{MatchLabels: labels}
+	p.Spec.VirtualMachineTemplate = &vmpool.VirtualMachineTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: alone(name).Spec}
+	return p
+}
+
+func (r *rig) pools() client.Objects[*vmpool.VirtualMachinePool, *vmpool.VirtualMachinePoolList] {
+	return client.Of(r.vmis, vmpool.VirtualMachinePools, namespace)
+}
 
 func kindNamed(name string) (kind, error) {
 	for _, k := range kinds {
@@ -81,7 +136,7 @@ func kindNamed(name string) (kind, error) {
 			return k, nil
 		}
 	}
-	return kind{}, fmt.Errorf("kind %q: give vmi or vm", name)
+	return kind{}, fmt.Errorf("kind %q: give vmi, vm or pool", name)
 }
 
 // created is nil if the object is there: a request whose answer was lost may have made it.

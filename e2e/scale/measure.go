@@ -37,6 +37,21 @@ type counts map[string]int
 // lasting says that the requests are watches, which begin by time and not by object.
 func lasting(what string) bool { return strings.HasPrefix(what, "watch ") }
 
+// changing are the verbs of requests that write.
+var changing = []string{"create", "update", "patch", "delete"}
+
+// writes are how many of the requests wrote.
+func (c counts) writes() (n int) {
+	for what, k := range c {
+		verb, resource, _ := strings.Cut(what, " ")
+		resource, _, refused := strings.Cut(resource, " answered ")
+		if slices.Contains(changing, verb) && resource != "leases" && !refused {
+			n += k
+		}
+	}
+	return n
+}
+
 func (c counts) sum() (n int) {
 	for what, k := range c {
 		if what != "events" && !lasting(what) && !strings.HasSuffix(what, " leases") {
@@ -138,10 +153,8 @@ func (r *rig) measure(ctx context.Context, k kind, n int) (m measured, err error
 	m = measured{kind: k.name, n: n}
 	r.repeated.Store(0)
 	defer func() { m.repeated = r.repeated.Load() }()
-	names := make([]string, n)
-	for i := range names {
-		names[i] = fmt.Sprintf("%s-%d-%d", k.name, n, i)
-	}
+	names, makes := k.objects(n)
+	create := func(ctx context.Context, r *rig, name string) error { return k.create(ctx, r, name, makes) }
 	each := func(do func(context.Context, *rig, string) error, running, there int, profile string) (step, error) {
 		before, err := r.now()
 		if err != nil {
@@ -162,7 +175,7 @@ func (r *rig) measure(ctx context.Context, k kind, n int) (m measured, err error
 		return after.since(before, seconds), errors.Join(err, stop())
 	}
 	profile := fmt.Sprintf("%s-%d", k.name, n)
-	if m.start, err = each(k.create, n, n, profile+"-start"); err != nil {
+	if m.start, err = each(create, n, n, profile+"-start"); err != nil {
 		return m, fmt.Errorf("create: %w", err)
 	}
 	r.say("  %s: %d run after %.1f s", k.name, n, m.start.seconds)

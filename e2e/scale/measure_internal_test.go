@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 func TestAStepIsWhatWasUsedSinceItBegan(t *testing.T) {
@@ -22,6 +24,31 @@ func TestAStepIsWhatWasUsedSinceItBegan(t *testing.T) {
 		"virt-controller": {"create pods": 3, "events": 3, "watch pods": 1, "update leases": 7}, "kubelet": {"patch pods/status": 3},
 	}}, s)
 	require.Equal(t, 3, s.requests["virt-controller"].sum(), "events, watches and leases do not count")
+}
+
+func TestWritesAreRequestsThatChangedSomething(t *testing.T) {
+	t.Parallel()
+	c := counts{"create pods": 3, "patch pods/status": 2, "patch pods/status answered 409": 5, "get pods": 7, "list pods": 1, "watch pods": 1, "update leases": 9, "events": 4, "delete virtualmachines": 1}
+	require.Equal(t, 6, c.writes())
+}
+
+func TestAPoolIsOneObjectForAllItsVMs(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		names []string
+		each  int
+	}{"vm": {[]string{"vm-2-0", "vm-2-1"}, 1}, "pool": {[]string{"pool-2"}, 2}} {
+		k, err := kindNamed(name)
+		require.NoError(t, err)
+		names, each := k.objects(2)
+		require.Equal(t, tt.names, names)
+		require.Equal(t, tt.each, each)
+	}
+	_, err := kindNamed("set")
+	require.EqualError(t, err, `kind "set": give vmi, vm or pool`)
+	p := poolOf("pool-2", 2)
+	require.Empty(t, validate.Pool(p, validate.User{}, validate.Limits{}))
+	require.Equal(t, 2, p.Spec.Wanted())
 }
 
 func TestEventsThatAreMissingOrRepeatedAreCounted(t *testing.T) {

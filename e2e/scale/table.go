@@ -45,17 +45,18 @@ func table(out io.Writer, all []measured) {
 		return
 	}
 	_, _ = fmt.Fprint(out, `
-for each object                to Running                                      idle, in all          deleted                          events
-kind     n   requests  controller  API server    etcd  seconds  RSS slope   controller  API server   requests  controller  API server  seconds   made  lost  repeated  others
-                             ms          ms      ms               kB/each      ms/s        ms/s                      ms          ms
+for each object                to Running                                              idle, in all          deleted                                  events
+kind     n   requests  writes  controller  API server    etcd  seconds  RSS slope   controller  API server   requests  writes  controller  API server  seconds   made  lost  repeated  others
+                                     ms          ms      ms               kB/each      ms/s        ms/s                              ms          ms
 `)
 	for _, m := range all {
 		s, i, e := m.start, m.idle, m.ended
 		of := func(s step) float64 { return float64(s.requests["virt-controller"].sum()) / float64(m.n) }
-		_, _ = fmt.Fprintf(out, "%-4s %5d %10.2f %11.1f %11.1f %7.1f %8.1f %10.1f %12.1f %11.1f %10.2f %11.1f %11.1f %8.1f %6d %5d %9d %7d\n",
-			m.kind, m.n, of(s), ms(s.controller, m.n), ms(s.apiserver, m.n), ms(s.etcd, m.n), s.seconds, float64(s.rss)/1e3/float64(m.n),
+		writes := func(s step) float64 { return float64(s.requests["virt-controller"].writes()) / float64(m.n) }
+		_, _ = fmt.Fprintf(out, "%-4s %5d %10.2f %7.2f %11.1f %11.1f %7.1f %8.1f %10.1f %12.1f %11.1f %10.2f %7.2f %11.1f %11.1f %8.1f %6d %5d %9d %7d\n",
+			m.kind, m.n, of(s), writes(s), ms(s.controller, m.n), ms(s.apiserver, m.n), ms(s.etcd, m.n), s.seconds, float64(s.rss)/1e3/float64(m.n),
 			ms(i.controller, 1)/max(i.seconds, 1), ms(i.apiserver, 1)/max(i.seconds, 1),
-			of(e), ms(e.controller, m.n), ms(e.apiserver, m.n), e.seconds, m.events.made, m.events.lost, m.events.repeated, m.events.others)
+			of(e), writes(e), ms(e.controller, m.n), ms(e.apiserver, m.n), e.seconds, m.events.made, m.events.lost, m.events.repeated, m.events.others)
 		for _, reason := range slices.Sorted(maps.Keys(m.events.missing)) {
 			_, _ = fmt.Fprintf(out, "  of %d VMIs the event %s is lost\n", m.events.missing[reason], reason)
 		}
@@ -66,7 +67,7 @@ kind     n   requests  controller  API server    etcd  seconds  RSS slope   cont
 			_, _ = fmt.Fprintf(out, "  virt-controller ended and was started again %d times: the host is too busy for its lease, and the slope says nothing\n", n)
 		}
 	}
-	_, _ = fmt.Fprintln(out, "requests are those of virt-controller, without events, watches and leases; controller, API server and etcd are processor time")
+	_, _ = fmt.Fprintln(out, "requests and writes are those of virt-controller, without events, watches and leases; controller, API server and etcd are processor time")
 }
 
 // handlerTable prints what one node's VMIs cost its virt-handler.

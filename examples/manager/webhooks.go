@@ -76,7 +76,7 @@ func (w *webhooks) add(mgr ctrl.Manager, cfg *rest.Config, p podvisor, namespace
 	all := admission.All{
 		Settings: p.settings, Kube: kube, VMIs: vmis, Metadata: definitions, Cached: p.loops.Cached, Serving: w.serving, Namespace: namespace, Logger: log,
 		Launchers: admission.Launchers{
-			Rendering: p.loops.Rendering, Kube: kube, Cached: p.loops.AsRendered,
+			Rendering: p.loops.Rendering, Kube: kube, Creating: p.loops.Creating, Cached: p.loops.AsRendered,
 			Facts: func(ctx context.Context, v *vmi.VirtualMachineInstance) (pod.Facts, error) {
 				return controller.Facts(ctx, kube, networks, v)
 			},

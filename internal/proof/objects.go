@@ -220,6 +220,12 @@ var pool = []group{
 		{"spec.paused", `a paused pool costs no write`},
 		{"status", `s.awaitPoolReady(3).Status.LabelSelector`},
 	}},
+	{API, "TestTheDisksOfAPoolStayOrGoAsItAsks", []seen{
+		{"spec.scaleInStrategy.proactive.statePreservation", `the next VM of the name has the disk of the one before`},
+	}},
+	{Unit, "TestTheOrdinalEndsTheNamesOfDataVolumes", []seen{
+		{"spec.scaleInStrategy.opportunistic.statePreservation", `d.ObjectMeta.Annotations[vm.KeptAnnotation] == "true"`},
+	}},
 	{API, "TestAVMOfAPoolThatDoesNotStartIsReplaced", []seen{
 		{"spec.autohealing", `len(p.Status.Replaced) == 1`},
 		{"status.replaced[]", `"web-0", first.Name`},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,8 +23,9 @@ const writeTimeout = 10 * time.Second
 // Writer writes objects T of one kind, and keeps the answers (see [Own]). It is
 // safe for concurrent use.
 //
-// A write that has begun is completed even if its context ends: otherwise the
-// caller would not know whether it was done, and its event would be lost.
+// A write that has begun is completed even if its context ends, and one whose answer is
+// lost is done once more: otherwise the caller would not know whether it was done, and its
+// event would be lost.
 type Writer[T vmi.Object, L runtime.Object] struct {
 	Own[T]
 	client *client.Client
@@ -39,8 +41,14 @@ func NewWriter[T vmi.Object, L runtime.Object](c *client.Client, kind vmi.Defini
 // object as it is stored now. Nothing is written, and old is returned, if the
 // two are equal. A change of the object in between is a conflict.
 func (w *Writer[T, L]) Status(ctx context.Context, old, changed T) (T, error) {
+	tries := 0
 	return w.write(ctx, "status", old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
-		return client.WriteStatus(ctx, c, old, changed)
+		tries++
+		o, err := client.WriteStatus(ctx, c, old, changed)
+		if tries > 1 && apierrors.IsConflict(err) { // perhaps with the first try
+			return asWritten(ctx, c, old, changed, err)
+		}
+		return o, err
 	})
 }
 
@@ -105,9 +113,11 @@ func patchMetadata[T vmi.Object, L runtime.Object](ctx context.Context, c client
 }
 
 func (w *Writer[T, L]) write(ctx context.Context, what string, old T, do func(context.Context, client.Objects[T, L]) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
-	defer cancel()
-	o, err := do(ctx, client.Of(w.client, w.kind, old.GetNamespace()))
+	var o T
+	err := Complete(ctx, func(ctx context.Context) (err error) {
+		o, err = do(ctx, client.Of(w.client, w.kind, old.GetNamespace()))
+		return err
+	})
 	// The write was done if it is only the answer that cannot be decoded whole.
 	if err != nil && (!errors.Is(err, vmi.ErrUnreadable) || isNil(o)) {
 		return old, fmt.Errorf("write %s of %s: %w", what, cache.MetaObjectToName(old), err)

@@ -6,8 +6,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
@@ -36,6 +42,34 @@ func BenchmarkReview(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				askOf(b, review.handler, review.path, review.object, "")
+			}
+		})
+	}
+}
+
+// BenchmarkPodReview is what the webhook takes for the pod of a usual VMI, that the process
+// creates and that it has to render.
+func BenchmarkPodReview(b *testing.B) {
+	v := vmitest.New(vmitest.WithName("vm"), vmitest.WithMemory("64Mi"), vmitest.WithMasquerade("default"), vmitest.WithContainerDisk("root", "podvisor/demo-guest"), vmitest.WithCloudInit("data", "#cloud-config\n"))
+	config := pod.Config{Launcher: pod.Launcher{Image: "podvisor/virt-launcher", Build: "mine"}}
+	p, err := pod.Render(v, config)
+	require.NoError(b, err)
+	raw, err := json.Marshal(p)
+	require.NoError(b, err)
+	req := &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create, Name: p.Name, Namespace: p.Namespace, Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Object: runtime.RawExtension{Raw: raw},
+	}
+	rendering := func(string) (pod.Config, bool) { return config, true }
+	for name, l := range map[string]Launchers{
+		"created":  {Rendering: rendering, Creating: func(string, string, string, types.UID) *corev1.Pod { return p }},
+		"rendered": {Rendering: rendering, Cached: func(string, string) (*vmi.VirtualMachineInstance, pod.Facts) { return v, pod.Facts{} }},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				why, err := Owned{Launchers: l}.podRefusal(b.Context(), req)
+				require.NoError(b, err)
+				require.Empty(b, why)
 			}
 		})
 	}

@@ -41,7 +41,11 @@ func complete(k kinds.Kind, c kinds.Cluster, object, before []byte, written map[
 			return v, written, faults, nil
 		}
 	}
-	if done, err = k.Unserved().Filled(written, v, whole); err != nil {
+	if is := statusOf(v); k.Status && is.IsValid() {
+		statusOf(whole).Set(is) // with a spec, no status is stored
+	}
+	done, decoded, err := k.Unserved().Fill(written, v, whole)
+	if err != nil {
 		return v, written, nil, err
 	}
 	if reflect.DeepEqual(done["spec"], written["spec"]) {
@@ -53,9 +57,11 @@ func complete(k kinds.Kind, c kinds.Cluster, object, before []byte, written map[
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	filled, err := withSpec(v, spec)
-	if err != nil {
-		return nil, nil, nil, err
+	filled, ok := decoded.(vmi.Object)
+	if !ok {
+		if filled, err = withSpec(v, spec); err != nil {
+			return nil, nil, nil, err
+		}
 	}
 	done = maps.Clone(done)
 	if done["spec"] = json.RawMessage(spec); !k.CompletesTo(filled, whole, c) {
@@ -97,7 +103,7 @@ func decode(k kinds.Kind, object, before []byte) (v, old vmi.Object, err error) 
 	}
 	v.SetManagedFields(nil)
 	if len(before) == 0 {
-		if s := reflect.ValueOf(v).Elem().FieldByName("Status"); k.Status && s.IsValid() {
+		if s := statusOf(v); k.Status && s.IsValid() {
 			s.SetZero()
 		}
 		return v, nil, nil
@@ -112,6 +118,9 @@ func decode(k kinds.Kind, object, before []byte) (v, old vmi.Object, err error) 
 	old.SetManagedFields(nil)
 	return v, old, nil
 }
+
+// statusOf is the status of the object. It is not valid if the object has none.
+func statusOf(v vmi.Object) reflect.Value { return reflect.ValueOf(v).Elem().FieldByName("Status") }
 
 // restored is the object with the spec that it had before.
 func restored(written map[string]any, before []byte) (map[string]any, error) {

@@ -66,11 +66,15 @@ func TestTheWebhooksAreRegisteredForEveryServedKind(t *testing.T) {
 		slices.Sort(operations)
 	}
 	require.Equal(t, served, validated)
-	require.NotEmpty(t, rules[DefaultsPath])
+	completed := map[admissionregistrationv1.OperationType][]string{}
 	for _, r := range rules[DefaultsPath] {
 		require.Subset(t, plurals, r.Resources)
-		require.Contains(t, r.Operations, admissionregistrationv1.OperationType("UPDATE"))
+		for _, o := range r.Operations {
+			completed[o] = append(completed[o], r.Resources...)
+		}
 	}
+	require.NotEmpty(t, completed[admissionregistrationv1.Create])
+	require.Equal(t, completed[admissionregistrationv1.Create], completed[admissionregistrationv1.Update])
 }
 
 func TestTheDefinitionsOfWhatRunsGuestsAreKeptWithIt(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -35,6 +37,10 @@ type Launchers struct {
 	// Facts reads what a pod of the VMI is rendered by besides the configuration, from the
 	// API server. Required.
 	Facts func(context.Context, *vmi.VirtualMachineInstance) (pod.Facts, error)
+	// Creating returns the pod of this name that this process has rendered for the VMI of
+	// this name and UID, and is creating now. A pod that differs from it is compared with what
+	// follows from the VMI. Nil, as the function or as its answer: there is none.
+	Creating func(namespace, pod, instance string, uid types.UID) *corev1.Pod
 	// Cached returns the VMI of this name and its facts as they were a moment ago. A pod
 	// that differs from what follows from them is compared with what the API server has.
 	// Nil, as the function or as its answer: nothing is known.
@@ -57,30 +63,32 @@ var errOtherBuild = errors.New("the pod was rendered by another build of virt-co
 // podRefusal says why virt-controller must not create the pod, or nothing: it must be the
 // launcher of the VMI that controls it. The error is that this is not known.
 func (o Owned) podRefusal(ctx context.Context, req *admissionv1.AdmissionRequest) (string, error) {
-	var named struct {
-		Metadata struct {
-			metav1.ObjectMeta
-			ManagedFields json.RawMessage `json:"managedFields"` // not read
-		}
-		Spec struct{ PriorityClassName string }
-	}
-	var tree any
-	if err := errors.Join(json.Unmarshal(req.Object.Raw, &named), json.Unmarshal(req.Object.Raw, &tree)); err != nil {
+	var tree map[string]any
+	if err := json.Unmarshal(req.Object.Raw, &tree); err != nil {
 		return fmt.Sprintf("decode the Pod: %v", err), nil
 	}
-	var made corev1.Pod
-	made.ObjectMeta = named.Metadata.ObjectMeta
-	ref := metav1.GetControllerOfNoCopy(&made)
+	made, err := namedIn(tree)
+	if err != nil {
+		return fmt.Sprintf("decode the Pod: %v", err), nil
+	}
+	ref := metav1.GetControllerOfNoCopy(made)
 	if ref == nil || len(made.OwnerReferences) != 1 || ref.APIVersion != vmi.GroupVersion.String() || ref.Kind != vmi.VirtualMachineInstances.Kind {
 		return podNotAskedFor, nil
 	}
 	l := o.Launchers
-	config, ok := l.Rendering(launched.Build(&made))
+	config, ok := l.Rendering(launched.Build(made))
 	if !ok {
 		return "", errOtherBuild
 	}
-	config.Role = pod.RoleFor(&made)
+	config.Role = pod.RoleFor(made)
 	admitted := pod.Admitted{Fields: l.Fields}
+	if l.Creating != nil && config.Role.Name != vmi.RoleTarget {
+		if p := l.Creating(req.Namespace, made.Name, ref.Name, ref.UID); p != nil {
+			if other, err := pod.Differences(p, tree, admitted); err == nil && len(other) == 0 {
+				return "", nil
+			}
+		}
+	}
 	if l.Cached != nil && config.Role.Name != vmi.RoleTarget {
 		if v, facts := l.Cached(req.Namespace, ref.Name); v != nil && v.UID == ref.UID && v.DeletionTimestamp == nil {
 			if other, err := differencesOf(v, config, facts, tree, admitted); err == nil && len(other) == 0 {
@@ -110,7 +118,7 @@ func (o Owned) podRefusal(ctx context.Context, req *admissionv1.AdmissionRequest
 			return why, err
 		}
 	}
-	if class := named.Spec.PriorityClassName; v.Spec.PriorityClassName == "" && class != "" {
+	if class := made.Spec.PriorityClassName; v.Spec.PriorityClassName == "" && class != "" {
 		if admitted.PriorityClass, err = l.defaultClass(ctx, class); err != nil {
 			return "", err
 		}
@@ -124,6 +132,24 @@ func (o Owned) podRefusal(ctx context.Context, req *admissionv1.AdmissionRequest
 			object, strings.Join(other, ", ")), nil
 	}
 	return "", nil
+}
+
+// namedIn is of a pod what says whose it is, and its priority class.
+func namedIn(tree map[string]any) (*corev1.Pod, error) {
+	var p corev1.Pod
+	all, _ := tree["metadata"].(map[string]any)
+	some := map[string]any{}
+	for _, k := range []string{"name", "labels", "annotations", "ownerReferences"} {
+		if v, ok := all[k]; ok {
+			some[k] = v
+		}
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(some, &p.ObjectMeta); err != nil {
+		return nil, err
+	}
+	var err error
+	p.Spec.PriorityClassName, _, err = unstructured.NestedString(tree, "spec", "priorityClassName")
+	return &p, err
 }
 
 // differencesOf are the fields in which the pod that was made differs from the launcher of

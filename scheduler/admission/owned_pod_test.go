@@ -130,6 +130,28 @@ func TestAPodOfAnotherBuildIsLeftToAReplicaWithThatBuild(t *testing.T) {
 	}
 }
 
+func TestAPodThatIsBeingCreatedIsReviewedWithoutRenderingItAgain(t *testing.T) {
+	t.Parallel()
+	v := vmitest.New(vmitest.WithMultus("lan", "lan"))
+	made, err := pod.Render(v, rendering)
+	require.NoError(t, err)
+	made.Annotations["only"] = "in the process"
+	o := reviewer(t, nil) // the API server has no VMI
+	o.Launchers.Creating = func(namespace, name, instance string, uid types.UID) *corev1.Pod {
+		if namespace != v.Namespace || name != made.Name || instance != v.Name || uid != v.UID {
+			return nil
+		}
+		return made
+	}
+	status, _ := review(t, o, creation(t, made))
+	require.Nil(t, status)
+	other := made.DeepCopy()
+	other.Spec.ServiceAccountName = "admin"
+	status, _ = review(t, o, creation(t, other))
+	require.NotNil(t, status, "another pod is compared with what the API server has")
+	require.Contains(t, status.Message, "does not exist")
+}
+
 func TestAPodOfACachedVMIIsReviewedWithoutARead(t *testing.T) {
 	t.Parallel()
 	v := vmitest.New(vmitest.WithMultus("lan", "lan"))

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/scheduler/replicaset"
@@ -24,6 +25,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/vmitest"
+	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
 // shop is a VM and a set with a disk, a network and a Secret each.
@@ -49,7 +51,12 @@ func ask(t *testing.T, made *vmi.VirtualMachineInstance, settings config.Config,
 
 // volumeOf is a DataVolume of the VM, as JSON, with this name and spec.
 func volumeOf(m *vmi.VirtualMachine, name, spec string) string {
-	ref, err := json.Marshal(metav1.NewControllerRef(m, vmi.VirtualMachines.GroupVersionKind))
+	return volumeBy(metav1.NewControllerRef(m, vmi.VirtualMachines.GroupVersionKind), name, spec)
+}
+
+// volumeBy is such a DataVolume that something controls.
+func volumeBy(controller *metav1.OwnerReference, name, spec string) string {
+	ref, err := json.Marshal(controller)
 	if err != nil {
 		panic(err)
 	}
@@ -68,16 +75,31 @@ func TestAttackADataVolumeThatNoTemplateAsksForIsRefused(t *testing.T) {
 	other.UID = "before"
 	gone := m.DeepCopy()
 	gone.Name = "gone"
-	c, err := client.New(fake.New(m).Config())
+	pool := func(uid types.UID) *metav1.OwnerReference {
+		return metav1.NewControllerRef(&metav1.ObjectMeta{Name: "pool", UID: uid}, vmpool.VirtualMachinePools.GroupVersionKind)
+	}
+	member := m.DeepCopy()
+	member.Name, member.UID, member.OwnerReferences = "pool-1", "member-uid", []metav1.OwnerReference{*pool("pool-uid")}
+	member.Spec.DataVolumeTemplates = []vmi.DataVolumeTemplate{
+		{ObjectMeta: metav1.ObjectMeta{Name: "disk-1", Annotations: map[string]string{vm.KeptAnnotation: "true"}}, Spec: spec},
+		{ObjectMeta: metav1.ObjectMeta{Name: "gone-1"}, Spec: spec},
+	}
+	c, err := client.New(fake.New(m, member).Config())
 	require.NoError(t, err)
 	for name, tt := range map[string]struct{ object, says string }{
 		"as its template says":          {volumeOf(m, "disk", right), ""},
+		"that a pool keeps":             {volumeBy(pool("pool-uid"), "disk-1", right), ""},
+		"that a pool does not keep":     {volumeBy(pool("pool-uid"), "gone-1", right), "has no dataVolumeTemplate with this name"},
+		"of another ordinal":            {volumeBy(pool("pool-uid"), "disk-2", right), "VirtualMachine default/pool-2 does not exist"},
+		"of a pool without ordinals":    {volumeBy(pool("pool-uid"), "disk", right), "VirtualMachine default/pooldisk does not exist"},
+		"of a pool before":              {volumeBy(pool("before"), "disk-1", right), "does not belong to the VirtualMachinePool that is to control the DataVolume"},
+		"of a pool, from elsewhere":     {volumeBy(pool("pool-uid"), "disk-1", strings.Replace(right, "example.com", "thief.example", 1)), "asks for a DataVolume with another spec.source.http.url"},
 		"of no template":                {volumeOf(m, "other", right), "has no dataVolumeTemplate with this name"},
 		"from another source":           {volumeOf(m, "disk", strings.Replace(right, "example.com", "thief.example", 1)), "asks for a DataVolume with another spec.source.http.url"},
 		"with a Secret":                 {volumeOf(m, "disk", strings.Replace(right, `"http":{`, `"http":{"secretRef":"s",`, 1)), "asks for a DataVolume with another spec.source.http.secretRef"},
 		"of an owner before":            {volumeOf(other, "disk", right), "is another one than the one that is to control the DataVolume"},
 		"of an owner that is not there": {volumeOf(gone, "disk", right), "does not exist"},
-		"of no owner":                   {`{"metadata":{"name":"disk"},"spec":` + right + `}`, "may create DataVolumes only that one VirtualMachine controls"},
+		"of no owner":                   {`{"metadata":{"name":"disk"},"spec":` + right + `}`, "may create DataVolumes only that one VirtualMachine or its VirtualMachinePool controls"},
 		"that is none":                  {`7`, "decode the DataVolume"},
 	} {
 		message, _ := send(t, c, &admissionv1.AdmissionRequest{UID: "1", Operation: admissionv1.Create, Name: "disk", Namespace: "default", Kind: metav1.GroupVersionKind{Kind: "DataVolume"}, Object: runtime.RawExtension{Raw: []byte(tt.object)}}, config.Config{})

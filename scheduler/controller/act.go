@@ -51,6 +51,8 @@ type executor[T vmi.Object, L runtime.Object] struct {
 	log    *slog.Logger
 	// made notes the pods that are created.
 	made *made
+	// rendered notes the pods while they are created.
+	rendered *rendered
 	// gates notes the conditions of pods that are written.
 	gates *gates
 	// claims notes the claims that are written.
@@ -191,7 +193,7 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 		return o, e.call(func(c *migrationCalls) { c.abort(ctx, o, a) })
 	case scheduler.CreateDataVolume:
 		log.Info("create DataVolume", "name", a.DataVolume.GetName())
-		return o, e.dataVolumes.create(ctx, o, a.DataVolume)
+		return o, e.dataVolumes.create(ctx, a.DataVolume)
 	case scheduler.CreateRevision:
 		return o, e.createRevision(ctx, o, a.Revision)
 	case scheduler.DeleteRevision:
@@ -242,7 +244,11 @@ func (e *executor[T, L]) deleteObject(ctx context.Context, o T) error {
 func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) error {
 	pods := e.kube.CoreV1().Pods(p.Namespace)
 	before := e.created(o, p.Name) // it is forgotten when the cache has the pod, which may be meanwhile
-	_, err := pods.Create(ctx, p, metav1.CreateOptions{})
+	defer e.rendered.begin(o, p)()
+	err := reconcile.Complete(ctx, func(ctx context.Context) error {
+		_, err := pods.Create(ctx, p, metav1.CreateOptions{})
+		return err
+	})
 	if apierrors.IsAlreadyExists(err) {
 		var there *corev1.Pod
 		there, err = pods.Get(ctx, p.Name, metav1.GetOptions{})
@@ -366,7 +372,9 @@ func isRefusal(err error) bool {
 // deletePod deletes the pod if it is still the same. One that is gone is what was
 // wanted.
 func (e *executor[T, L]) deletePod(ctx context.Context, namespace string, a scheduler.DeletePod) error {
-	err := e.kube.CoreV1().Pods(namespace).Delete(ctx, a.Name, *metav1.NewPreconditionDeleteOptions(string(a.UID)))
+	err := reconcile.Complete(ctx, func(ctx context.Context) error {
+		return e.kube.CoreV1().Pods(namespace).Delete(ctx, a.Name, *metav1.NewPreconditionDeleteOptions(string(a.UID)))
+	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete pod %s/%s: %w", namespace, a.Name, err)
 	}

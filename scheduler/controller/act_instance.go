@@ -110,7 +110,11 @@ func (w *owned) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualM
 // was to be created.
 func createOwned[T vmi.Object, L runtime.Object](ctx context.Context, c *client.Client, d vmi.DefinitionOf[T, L], owner metav1.Object, o T) (T, error) {
 	objects := client.Of(c, d, o.GetNamespace())
-	got, err := objects.Create(ctx, o, metav1.CreateOptions{})
+	var got T
+	err := reconcile.Complete(ctx, func(ctx context.Context) (err error) {
+		got, err = objects.Create(ctx, o, metav1.CreateOptions{})
+		return err
+	})
 	if apierrors.IsAlreadyExists(err) {
 		got, err = objects.Get(ctx, o.GetName(), metav1.GetOptions{})
 		if err == nil && !metav1.IsControlledBy(got, owner) {
@@ -142,7 +146,20 @@ func deleteUnchanged[T vmi.Object, L runtime.Object](ctx context.Context, c *cli
 		return nil
 	}
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
-	err := client.Of(c, d, o.GetNamespace()).Delete(ctx, o.GetName(), options)
+	objects, tries := client.Of(c, d, o.GetNamespace()), 0
+	err := reconcile.Complete(ctx, func(ctx context.Context) error {
+		tries++
+		err := objects.Delete(ctx, o.GetName(), options)
+		if tries == 1 || !apierrors.IsConflict(err) {
+			return err
+		}
+		// The first try may have changed it.
+		now, errGet := objects.Get(ctx, o.GetName(), metav1.GetOptions{})
+		if errGet != nil || now.GetUID() != uid || now.GetDeletionTimestamp() == nil {
+			return err
+		}
+		return nil
+	})
 	if err != nil && !isMissing(err) {
 		return fmt.Errorf("delete %s %s/%s: %w", d.Kind, o.GetNamespace(), o.GetName(), err)
 	}

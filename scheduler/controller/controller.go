@@ -100,6 +100,7 @@ type Controller struct {
 	// lost with the process, and is counted anew then.
 	downtimes expiring.Map[string, time.Time]
 	made      made
+	rendered  rendered
 	gates     gates
 	claims    claims
 	sweeper   *sweeper

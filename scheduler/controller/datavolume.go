@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -140,16 +141,16 @@ func (d *dataVolumes) notify(o any) {
 	}
 }
 
-// create creates the DataVolume. One of that name that the owner controls is the one
-// that was to be created; another is seen by the next decision.
-func (d *dataVolumes) create(ctx context.Context, owner metav1.Object, v *unstructured.Unstructured) error {
+// create creates the DataVolume. One of that name that its owner controls is the one that was
+// to be created; another is seen by the next decision.
+func (d *dataVolumes) create(ctx context.Context, v *unstructured.Unstructured) error {
 	if d.client == nil {
 		return fmt.Errorf("create DataVolume %s/%s: the controller is configured without a client for DataVolumes", v.GetNamespace(), v.GetName())
 	}
 	_, err := d.in(v.GetNamespace()).Create(ctx, v, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		var there *unstructured.Unstructured
-		if there, err = d.in(v.GetNamespace()).Get(ctx, v.GetName(), metav1.GetOptions{}); err == nil && !metav1.IsControlledBy(there, owner) {
+		if there, err = d.in(v.GetNamespace()).Get(ctx, v.GetName(), metav1.GetOptions{}); err == nil && !sameController(there, v) {
 			err = errors.New("another one was created at the same time")
 		}
 	}
@@ -160,6 +161,43 @@ func (d *dataVolumes) create(ctx context.Context, owner metav1.Object, v *unstru
 		return &Refusal{vmi.Finding{Reason: failedCreateDataVolume, Message: err.Error()}, err}
 	}
 	return fmt.Errorf("create DataVolume %s/%s: %w", v.GetNamespace(), v.GetName(), err)
+}
+
+// sameController says that the same object controls both.
+func sameController(a, b metav1.Object) bool {
+	of, and := metav1.GetControllerOfNoCopy(a), metav1.GetControllerOfNoCopy(b)
+	return of != nil && and != nil && of.UID == and.UID
+}
+
+// inUse are the names of the DataVolumes of the namespace that wait for their deletion or belong
+// to something else than the pool, and of all that there are. What the API server does not serve
+// is not there.
+func (d *dataVolumes) inUse(ctx context.Context, namespace string, pool types.UID) (used, all map[string]bool, err error) {
+	used, all = map[string]bool{}, map[string]bool{}
+	if d.client == nil {
+		return used, all, nil
+	}
+	watched, err := d.served(ctx)
+	if watched == nil || err != nil {
+		return used, all, err
+	}
+	if !watched.HasSynced() {
+		return nil, nil, errors.New("DataVolumes are not known yet")
+	}
+	for _, o := range watched.GetStore().List() {
+		if v := o.(*unstructured.Unstructured); v.GetNamespace() == namespace {
+			all[v.GetName()] = true
+			used[v.GetName()] = belongsElsewhere(v, pool)
+		}
+	}
+	return used, all, nil
+}
+
+// belongsElsewhere says that the object waits for its deletion, or that something else than the
+// pool controls it.
+func belongsElsewhere(o metav1.Object, pool types.UID) bool {
+	ref := metav1.GetControllerOfNoCopy(o)
+	return o.GetDeletionTimestamp() != nil || ref != nil && ref.UID != pool
 }
 
 // failedCreateDataVolume is why a DataVolume cannot be created.

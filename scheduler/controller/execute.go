@@ -73,7 +73,7 @@ func newExecutor[T vmi.Object, L runtime.Object](e Executor, kind vmi.Definition
 	deleted := &recent{}
 	return &executor[T, L]{
 		kube: e.Kube, events: events, client: e.Client, writer: reconcile.NewWriter(e.Client, kind), log: e.Logger,
-		made: &made{}, gates: &gates{}, deleted: deleted, now: e.Now, describe: func(T) []any { return nil }, kind: kind,
+		made: &made{}, rendered: &rendered{}, gates: &gates{}, deleted: deleted, now: e.Now, describe: func(T) []any { return nil }, kind: kind,
 		owned: &owned{
 			client: e.Client, writer: reconcile.NewWriter(e.Client, vmi.VirtualMachineInstances), deleted: deleted, now: e.Now,
 			made: &reconcile.Made[*vmi.VirtualMachineInstance]{}, cached: func(string) *vmi.VirtualMachineInstance { return nil },

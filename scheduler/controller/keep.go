@@ -124,9 +124,19 @@ func keepClaim(c *corev1.PersistentVolumeClaim) {
 	reconcile.WithoutApplied(c)
 	c.Finalizers, c.GenerateName = nil, ""
 	if c.Labels[vmi.StateLabel] == "" && c.Labels[vmi.MigrationNameLabel] == "" {
-		c.OwnerReferences = nil
+		c.OwnerReferences = keepController(c.OwnerReferences) // the names of VMs of a pool depend on it
 	}
 	c.Status.Conditions = nil
+}
+
+// keepController keeps which object controls another.
+func keepController(all []metav1.OwnerReference) []metav1.OwnerReference {
+	for _, r := range all {
+		if r.Controller != nil && *r.Controller {
+			return []metav1.OwnerReference{{Kind: r.Kind, Name: r.Name, UID: r.UID, Controller: r.Controller}}
+		}
+	}
+	return nil
 }
 
 // keepNode keeps of a node what says whether pods run on it.

@@ -124,7 +124,7 @@ func newLoop[T vmi.Object, L runtime.Object](c *Controller, e KindOf[T, L]) (*lo
 		KindOf: e,
 		executor: executor[T, L]{
 			kube: c.cfg.Kube, events: c.events, client: c.cfg.Client, writer: reconcile.NewWriter(c.cfg.Client, e.Definition), log: c.log.With("loop", e.Name),
-			made: &c.made, gates: &c.gates, claims: &c.claims, deleted: &c.deleted, now: c.cfg.Now, describe: e.Describe,
+			made: &c.made, rendered: &c.rendered, gates: &c.gates, claims: &c.claims, deleted: &c.deleted, now: c.cfg.Now, describe: e.Describe,
 			kind: e.Definition, owned: c.owned, pooled: c.pooled, dataVolumes: c.dataVolumes,
 		},
 		cached: cached, on: c,

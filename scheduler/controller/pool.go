@@ -13,6 +13,7 @@ import (
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/pool"
+	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/vmpool"
@@ -69,7 +70,9 @@ func observePool(ctx context.Context, c *Controller, p *vmpool.VirtualMachinePoo
 	if err != nil {
 		return nil, err
 	}
-	c.taken(p, &o)
+	if err := c.taken(ctx, p, &o); err != nil {
+		return nil, err
+	}
 	revisions, err := c.caches.revisions.GetIndexer().ByIndex(indexPool, controlledKey(p))
 	if err != nil {
 		return nil, err
@@ -126,8 +129,9 @@ func (c *Controller) vmsOf(p *vmpool.VirtualMachinePool, o *pool.Observed) (made
 	return made, nil
 }
 
-// taken gives the observation the names that begin like those of VMs of the pool and are in use.
-func (c *Controller) taken(p *vmpool.VirtualMachinePool, o *pool.Observed) {
+// taken gives the observation the names that begin like those of VMs of the pool and are in use, and
+// the disks that are.
+func (c *Controller) taken(ctx context.Context, p *vmpool.VirtualMachinePool, o *pool.Observed) error {
 	note := func(name string) {
 		if strings.HasPrefix(name, p.Name+"-") {
 			o.Taken[name] = true
@@ -145,6 +149,23 @@ func (c *Controller) taken(p *vmpool.VirtualMachinePool, o *pool.Observed) {
 	for _, claim := range claims {
 		note(claim.Labels[vmi.StateLabel])
 	}
+	if t := p.Spec.VirtualMachineTemplate; t == nil || len(t.Spec.DataVolumeTemplates) == 0 {
+		return nil
+	}
+	used, volumes, err := c.dataVolumes.inUse(ctx, p.Namespace, p.UID)
+	if err != nil {
+		return err
+	}
+	for _, claim := range claims {
+		ref := metav1.GetControllerOfNoCopy(claim)
+		if ref != nil && ref.Kind == vm.DataVolumeKind.Kind && claim.DeletionTimestamp == nil {
+			used[claim.Name] = used[claim.Name] || !volumes[ref.Name]
+		} else {
+			used[claim.Name] = used[claim.Name] || belongsElsewhere(claim, p.UID)
+		}
+	}
+	o.Disks = used
+	return nil
 }
 
 // changesVM reports whether the action deletes, changes or restarts a VM.

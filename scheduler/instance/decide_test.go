@@ -371,7 +371,8 @@ func TestADeletedVMIWhosePodHasEndedWaitsForAHandlerThatWorks(t *testing.T) {
 	works := instance.Node{Name: node, Object: nodeIn(corev1.ConditionTrue, time.Hour), Handler: &corev1.Pod{}}
 	down, alone, fenced := works, works, works
 	down.HandlerDown, alone.Handler, fenced.Object = now.Add(-time.Second), nil, nil
-	released := summary{Do: []string{"remove finalizer"}}
+	reported := summary{Do: []string{"remove finalizer"}}
+	released := summary{Do: []string{"remove finalizer", "Normal Deleted"}}
 	for name, tt := range map[string]struct {
 		node  instance.Node
 		phase vmi.Phase
@@ -381,7 +382,7 @@ func TestADeletedVMIWhosePodHasEndedWaitsForAHandlerThatWorks(t *testing.T) {
 		"at its end":                       {works, vmi.PhaseRunning, launcher(exited(0, 0, "")), summary{Recheck: 5 * time.Second}},
 		"with an error":                    {works, vmi.PhaseRunning, launcher(exited(1, 2*time.Second, "")), summary{Recheck: 3 * time.Second}},
 		"before its guest ran":             {works, vmi.PhaseScheduled, launcher(exited(0, 0, "")), summary{Recheck: 5 * time.Second}},
-		"and the handler has reported it":  {works, vmi.PhaseSucceeded, launcher(exited(0, 0, "")), released},
+		"and the handler has reported it":  {works, vmi.PhaseSucceeded, launcher(exited(0, 0, "")), reported},
 		"and the handler takes too long":   {works, vmi.PhaseRunning, launcher(exited(0, 5*time.Second, "")), released},
 		"by a clock that is ahead":         {works, vmi.PhaseRunning, launcher(exited(0, -time.Hour, "")), released},
 		"and the handler is not ready":     {down, vmi.PhaseRunning, launcher(exited(0, 0, "")), released},

@@ -47,7 +47,8 @@ func TestAPodThatIsRemovedIsNoEndOfItsGuest(t *testing.T) {
 	failed := summary{Do: []string{"write", "Warning NodeUnresponsive"}, Phase: vmi.PhaseFailed, Reason: "NodeUnresponsive", Because: map[vmi.ConditionType]string{vmi.ConditionReady: "PodNotExists"}}
 	kept := summary{Do: []string{"write"}, Phase: vmi.PhaseRunning, Reason: "PodRemoved", Because: podRemoved}
 	said := summary{Do: []string{"write", "Warning PodRemoved"}, Phase: vmi.PhaseRunning, Reason: "PodRemoved", Because: podRemoved}
-	released := summary{Do: []string{"remove finalizer"}}
+	reported := summary{Do: []string{"remove finalizer"}}
+	released := summary{Do: []string{"remove finalizer", "Normal Deleted"}}
 	keptHung := summary{Do: []string{"write"}, Phase: vmi.PhaseFailed, Reason: "LauncherUnresponsive", Because: podRemoved}
 	scheduled, recheck := kept, kept
 	scheduled.Phase, recheck.Recheck = vmi.PhaseScheduled, 40*time.Second
@@ -77,16 +78,16 @@ func TestAPodThatIsRemovedIsNoEndOfItsGuest(t *testing.T) {
 		"of a VMI that was deleted long ago, on such a node":      {stored(vmi.PhaseRunning, deleted, long, unknown("PodRemoved", waitMessage)), up, summary{}, ""},
 		"of a deleted VMI, on a node that is deleted":             {stored(vmi.PhaseRunning, deleted), gone, released, ""},
 		"of a deleted VMI, on a node that is out of service":      {stored(vmi.PhaseRunning, deleted), out, released, ""},
-		"of a deleted VMI whose end the handler has reported":     {stored(vmi.PhaseFailed, deleted), up, released, ""},
+		"of a deleted VMI whose end the handler has reported":     {stored(vmi.PhaseFailed, deleted), up, reported, ""},
 		"of a VMI that cannot be decoded":                         {stored(vmi.PhaseRunning, unreadable), lost, said, lostMessage},
 		"of a VMI whose launcher hung":                            {hung(), up, keptHung, waitMessage},
 		"of a VMI whose launcher hung, on a node that is lost":    {hung(), lost, saidHung, lostMessage},
 		"of a VMI whose launcher hung, on a node that is deleted": {hung(), gone, ended, "The guest did not start within 3m0s: it does not answer"},
 		"of a deleted VMI whose launcher hung":                    {hung(deleted), up, keptHung, waitMessage},
 		"of a deleted VMI whose launcher hung, and that is said":  {hung(deleted, unknown("PodRemoved", waitMessage)), up, summary{}, ""},
-		"of a deleted VMI whose launcher hung, and is fenced":     {hung(deleted), gone, released, ""},
+		"of a deleted VMI whose launcher hung, and is fenced":     {hung(deleted), gone, reported, ""},
 		"of a VMI that no handler had":                            {stored(vmi.PhaseScheduling), up, summary{Do: []string{"write", "Warning PodGone"}, Phase: vmi.PhaseFailed, Reason: "PodGone", Because: map[vmi.ConditionType]string{vmi.ConditionReady: "PodNotExists"}}, "the pod of the VMI does not exist any more"},
-		"of a VMI that has succeeded":                             {stored(vmi.PhaseSucceeded, deleted), lost, released, ""},
+		"of a VMI that has succeeded":                             {stored(vmi.PhaseSucceeded, deleted), lost, reported, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

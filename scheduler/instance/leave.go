@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -81,9 +82,28 @@ func release(o Observed) scheduler.Plan {
 		if left := reports(o); left > 0 {
 			return scheduler.Plan{Recheck: left}
 		}
+		// A handler that reports meanwhile makes the removal a conflict.
+		deleted.Message = unreportedEnd(o)
+		remove = append(remove, deleted)
 	}
 	p.Actions = slices.Concat(leftState(o, true), p.Actions, remove)
 	return p
+}
+
+// unreportedEnd is how a deleted VMI ended whose handler has not reported it.
+func unreportedEnd(o Observed) string {
+	active := o.Pods.Active
+	switch {
+	case active == nil || !ours(o, active):
+		return podGone(o).Message
+	case !launched.Ended(active):
+		return nodeGone(o).Message
+	}
+	e := endOf(active)
+	if e.succeeded {
+		return poweredOff
+	}
+	return cmp.Or(e.Message, "the pod of the VMI has ended")
 }
 
 // reports is how long the handler may still take to report the end of a pod whose VMI is

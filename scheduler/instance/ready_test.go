@@ -274,7 +274,7 @@ func TestTheEndOfAVMIWhoseNodeIsGone(t *testing.T) {
 	}
 	o := observe(stored(vmi.PhaseRunning, deleted), launcher(running, leaving))
 	o.Node = instance.Node{Name: node, Object: tainted}
-	require.Equal(t, []string{"remove finalizer"}, summarize(instance.Decide(o)).Do, "a deleted VMI does not wait for a pod on a fenced node")
+	require.Equal(t, []string{"remove finalizer", "Normal Deleted"}, summarize(instance.Decide(o)).Do, "a deleted VMI does not wait for a pod on a fenced node")
 }
 
 func TestMessagesNameTheNodeAndTheHandler(t *testing.T) {

@@ -41,7 +41,7 @@ const (
 //	any                   VMI gone                    Failed
 //	handed over           completed, also of a VMI    Succeeded or Failed, with a copy of migrationState
 //	                      that has ended since
-//	any                   VMI ended                   Failed
+//	any                   VMI ended                   Failed, also in migrationState
 //	not handed over       deleted migration or VMI    target is deleted; Failed
 //	not handed over       another migration is first  Failed
 //	not handed over       VMI cannot move             Failed
@@ -59,7 +59,8 @@ const (
 //	new, Pending          there is none               Pending
 //
 // A migration that is handed over and is to end is failed by the handler of the source, and
-// here only if that one knows nothing of it or the target is over: see [Decide]'s stop.
+// here only if that one knows nothing of it, the target is over or the VMI has ended: see
+// [Decide]'s stop.
 func Decide(o Observed) scheduler.Plan {
 	p, m := decide(o), o.Migration
 	if final(o) || m.DeletionTimestamp != nil || len(p.Actions) == 0 {
@@ -84,8 +85,10 @@ func decide(o Observed) scheduler.Plan {
 		return ended(o)
 	case missing(o):
 		return fail(o, "the VMI does not exist any more")
-	case o.VMI.Status.Phase.Final() && (!mine(o) || !state(o).Completed):
-		return fail(o, fmt.Sprintf("the VMI has ended in phase %s", o.VMI.Status.Phase))
+	case o.VMI.Status.Phase.Final() && !mine(o):
+		return fail(o, hasEnded(o))
+	case o.VMI.Status.Phase.Final() && !state(o).Completed:
+		return writeFailure(o, hasEnded(o))
 	case mine(o):
 		return moving(o)
 	case o.Migration.DeletionTimestamp != nil:
@@ -102,6 +105,10 @@ func decide(o Observed) scheduler.Plan {
 		return schedule(o)
 	}
 	return queue(o)
+}
+
+func hasEnded(o Observed) string {
+	return fmt.Sprintf("the VMI has ended in phase %s", o.VMI.Status.Phase)
 }
 
 // final says that the migration has ended.

@@ -379,8 +379,8 @@ func TestDecide(t *testing.T) {
 		}), "vmi m1 failed, vmi:FailedMigration, delete p2, " + failed, 0},
 		"the guest has powered off at the target": {with(observed(move("Running"), running(begun), launcher(), target(ends(0))), func(o *migration.Observed) { o.Calls.Abort = refused(time.Second, "Conflict") }),
 			"", time.Second},
-		"the VMI has failed":       {observed(move("Running"), running(begun, func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.PhaseFailed }), launcher(ends(1)), target(runs)), "delete p2, " + failed, 0},
-		"the VMI has failed there": {observed(move("Running"), running(begun, func(v *vmi.VirtualMachineInstance) { v.Status.Phase, v.Status.NodeName = vmi.PhaseFailed, "node2" }), launcher(ends(0)), target(runs)), failed, 0},
+		"the VMI has failed":       {observed(move("Running"), running(begun, func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.PhaseFailed }), launcher(ends(1)), target(runs)), "vmi m1 failed, vmi:FailedMigration, delete p2, " + failed, 0},
+		"the VMI has failed there": {observed(move("Running"), running(begun, func(v *vmi.VirtualMachineInstance) { v.Status.Phase, v.Status.NodeName = vmi.PhaseFailed, "node2" }), launcher(ends(0)), target(runs)), "vmi m1 failed, vmi:FailedMigration, " + failed, 0},
 
 		// It has ended.
 		"it has succeeded": {observed(move("Succeeded"), running(moved), launcher(ends(0)), target(runs)), "release", 0},

@@ -27,6 +27,10 @@ type Observed struct {
 	// Taken are names that begin like those of VMs of the pool and are in use: by a VM, by a
 	// VMI, or by a claim for the state of a VM.
 	Taken map[string]bool
+	// Disks are the DataVolumes and claims by their names that belong to something else than the
+	// pool, as to a VM of it, or are being deleted. They are needed of a pool with
+	// dataVolumeTemplates only.
+	Disks map[string]bool
 	// Revisions are the ControllerRevisions of the pool. They need no Data.
 	Revisions []*appsv1.ControllerRevision
 	// Refusal is why the API server did not accept a VM of the last plan. Nil: it was not
@@ -70,16 +74,29 @@ func members(o Observed) (all []member, leaving []*vmi.VirtualMachine) {
 }
 
 // Name is the name of the VM with the ordinal n.
-func Name(p *vmpool.VirtualMachinePool, n int) string { return p.Name + "-" + strconv.Itoa(n) }
+func Name(p *vmpool.VirtualMachinePool, n int) string { return indexed(p.Name, n) }
 
 // Ordinal is the ordinal in the name of a VM of the pool, and -1 if it has none.
-func Ordinal(p *vmpool.VirtualMachinePool, name string) int {
-	text, ok := strings.CutPrefix(name, p.Name+"-")
+func Ordinal(p *vmpool.VirtualMachinePool, name string) int { return ordinal(p.Name, name) }
+
+// ordinal is the ordinal of a name that begins so, and -1 if it has none.
+func ordinal(first, name string) int {
+	text, ok := strings.CutPrefix(name, first+"-")
 	n, err := strconv.Atoi(text)
-	if !ok || err != nil || n < 0 || Name(p, n) != name {
+	if !ok || err != nil || n < 0 || indexed(first, n) != name {
 		return -1
 	}
 	return n
+}
+
+// indexed is the name with the ordinal.
+func indexed(first string, n int) string { return first + "-" + strconv.Itoa(n) }
+
+// lacksDisks says that a disk of the VM with the ordinal n is in use by something else.
+func lacksDisks(o Observed, n int) bool {
+	return slices.ContainsFunc(o.Pool.Spec.VirtualMachineTemplate.Spec.DataVolumeTemplates, func(t vmi.DataVolumeTemplate) bool {
+		return o.Disks[indexed(t.ObjectMeta.Name, n)]
+	})
 }
 
 // revision is the revision of the template that the VM has.

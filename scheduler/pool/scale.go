@@ -21,7 +21,7 @@ func create(o Observed, s situation) []*vmi.VirtualMachine {
 	}
 	var out []*vmi.VirtualMachine
 	for n := 0; len(out) < missing; n++ {
-		if name := Name(o.Pool, n); taken[name] || o.Taken[name] {
+		if name := Name(o.Pool, n); taken[name] || o.Taken[name] || lacksDisks(o, n) {
 			continue
 		}
 		v := made(o.Pool, n, s.Revision.Name)

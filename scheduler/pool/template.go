@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -101,6 +100,7 @@ func made(p *vmpool.VirtualMachinePool, n int, revision string) *vmi.VirtualMach
 		out.Annotations = map[string]string{}
 	}
 	out.Annotations[StrategyAnnotation] = string(t.Spec.Strategy())
+	indexDisks(&out.Spec, n, p.Spec.Preserves())
 	if out.Spec.Template == nil {
 		return out
 	}
@@ -121,12 +121,48 @@ func labelled(labels map[string]string, revision string) map[string]string {
 	return out
 }
 
+// indexDisks ends the names of the DataVolumes with the ordinal, also where volumes name them,
+// and marks those that outlive their VM.
+func indexDisks(s *vmi.VirtualMachineSpec, n int, kept bool) {
+	names := map[string]bool{}
+	for i := range s.DataVolumeTemplates {
+		m := &s.DataVolumeTemplates[i].ObjectMeta
+		names[m.Name] = true
+		m.Name = indexed(m.Name, n)
+		delete(m.Annotations, vm.KeptAnnotation)
+		if kept {
+			m.Annotations = with(m.Annotations, vm.KeptAnnotation, "true")
+		}
+	}
+	if s.Template == nil {
+		return
+	}
+	for i := range s.Template.Spec.Volumes {
+		v := &s.Template.Spec.Volumes[i]
+		if d := v.DataVolume; d != nil && names[d.Name] {
+			d.Name = indexed(d.Name, n)
+		}
+		if c := v.PersistentVolumeClaim; c != nil && names[c.ClaimName] {
+			c.ClaimName = indexed(c.ClaimName, n)
+		}
+	}
+}
+
+// with is the map with one more entry.
+func with(all map[string]string, key, value string) map[string]string {
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[key] = value
+	return all
+}
+
 // index ends the names of the ConfigMaps and Secrets of volumes with the ordinal.
 func index(s *vmi.VirtualMachineInstanceSpec, n int, g *vmpool.NameGeneration) {
 	configMaps, secrets := isTrue(g.AppendIndexToConfigMapRefs), isTrue(g.AppendIndexToSecretRefs)
 	end := func(name *string, wanted bool) {
 		if wanted && *name != "" {
-			*name += "-" + strconv.Itoa(n)
+			*name = indexed(*name, n)
 		}
 	}
 	ref := func(r *corev1.LocalObjectReference, wanted bool) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
 // DataVolumeKind is the kind of the objects that dataVolumeTemplates become, and
@@ -21,6 +22,10 @@ var (
 	DataVolumeKind     = schema.GroupVersionKind{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}
 	DataVolumeResource = DataVolumeKind.GroupVersion().WithResource("datavolumes")
 )
+
+// KeptAnnotation is on the dataVolumeTemplate of a VM of a pool whose DataVolume outlives the
+// VM, with the value true. The pool controls it.
+const KeptAnnotation = "podvisor.io/kept-by-pool"
 
 // servedAgain is when it is checked again whether DataVolumes are served.
 const servedAgain = 15 * time.Second
@@ -91,7 +96,7 @@ func unprovided(o Observed) *vmi.Finding {
 		d := o.DataVolumes[name]
 		switch {
 		case d == nil:
-		case metav1.GetControllerOfNoCopy(d) != nil && !metav1.IsControlledBy(d, o.VM):
+		case metav1.GetControllerOfNoCopy(d) != nil && !metav1.IsControlledBy(d, o.VM) && !ofPool(d, o.VM, t):
 			return &vmi.Finding{Reason: DataVolumeNameTaken, Message: fmt.Sprintf(
 				"DataVolume %s belongs to %s %s and not to this VirtualMachine: give spec.dataVolumeTemplates[%d] another name, or delete the DataVolume",
 				name, metav1.GetControllerOfNoCopy(d).Kind, metav1.GetControllerOfNoCopy(d).Name, i)}
@@ -189,8 +194,42 @@ func dataVolume(v *vmi.VirtualMachine, t *vmi.DataVolumeTemplate) (*unstructured
 	annotations["cdi.kubevirt.io/allowClaimAdoption"] = "true"
 	d.SetLabels(labels)
 	d.SetAnnotations(annotations)
-	d.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(v, vmi.VirtualMachines.GroupVersionKind)})
+	d.SetOwnerReferences([]metav1.OwnerReference{owner(v, t)})
 	return d, nil
+}
+
+// owner is what controls the DataVolume of a template: the VM, or its pool if that keeps it.
+func owner(v *vmi.VirtualMachine, t *vmi.DataVolumeTemplate) metav1.OwnerReference {
+	if p := poolOf(v); p != nil && isKept(t) {
+		return *p
+	}
+	return *metav1.NewControllerRef(v, vmi.VirtualMachines.GroupVersionKind)
+}
+
+func isKept(t *vmi.DataVolumeTemplate) bool {
+	return t.ObjectMeta.Annotations[KeptAnnotation] == "true"
+}
+
+// poolOf is the pool that controls the object. Nil: none does.
+func poolOf(o metav1.Object) *metav1.OwnerReference {
+	ref := metav1.GetControllerOf(o)
+	if ref == nil || ref.Kind != vmpool.VirtualMachinePools.Kind || ref.APIVersion != vmpool.GroupVersion.String() {
+		return nil
+	}
+	return ref
+}
+
+// ofPool says that the DataVolume is that of a VM of a pool which the pool keeps. A VM that was
+// taken out of its pool still has it.
+func ofPool(d *unstructured.Unstructured, v *vmi.VirtualMachine, t *vmi.DataVolumeTemplate) bool {
+	is, own := poolOf(d), poolOf(v)
+	switch {
+	case is == nil:
+		return false
+	case own == nil:
+		return isKept(t)
+	}
+	return is.UID == own.UID
 }
 
 // dataVolumeFailed says that a DataVolume of the VM that starts cannot be filled.

@@ -9,10 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
 // filledVM is a VM with the DataVolume root, which starts.
@@ -134,5 +136,62 @@ func TestAttackADataVolumeOfAVMReadsNoOtherNamespace(t *testing.T) {
 			}
 			require.NotEmpty(t, p.Actions)
 		})
+	}
+}
+
+func TestADataVolumeOfAPoolOutlivesItsVM(t *testing.T) {
+	t.Parallel()
+	pool := func(uid types.UID) *vmpool.VirtualMachinePool {
+		return &vmpool.VirtualMachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: uid}}
+	}
+	ref := func(uid types.UID) metav1.OwnerReference {
+		return *metav1.NewControllerRef(pool(uid), vmpool.VirtualMachinePools.GroupVersionKind)
+	}
+	for name, tt := range map[string]struct {
+		kept   bool
+		of     types.UID // the pool of the VM
+		there  types.UID // the pool of the DataVolume that is there
+		taken  bool
+		made   bool
+		byPool bool
+	}{
+		"a pool keeps it":                            {kept: true, of: "p", made: true, byPool: true},
+		"a pool does not keep it":                    {of: "p", made: true},
+		"a VM alone":                                 {kept: true, made: true},
+		"it was kept":                                {kept: true, of: "p", there: "p"},
+		"it was kept, and the next one is not":       {of: "p", there: "p"},
+		"another pool keeps it":                      {kept: true, of: "p", there: "other", taken: true},
+		"it was kept, and the VM has left the pool":  {kept: true, there: "p"},
+		"a pool keeps it, of which the VM never was": {there: "p", taken: true},
+	} {
+		v := filledVM()
+		if tt.of != "" {
+			v.OwnerReferences = []metav1.OwnerReference{ref(tt.of)}
+		}
+		if tt.kept {
+			v.Spec.DataVolumeTemplates[0].ObjectMeta.Annotations = map[string]string{vm.KeptAnnotation: "true"}
+		}
+		o := vm.Observed{VM: v, DataVolumes: vm.DataVolumes{"root": nil}, Claims: map[string]*corev1.PersistentVolumeClaim{"root": nil}, Now: time.Unix(1e9, 0)}
+		if tt.there != "" {
+			d := inPhase("Succeeded")
+			d.SetOwnerReferences([]metav1.OwnerReference{ref(tt.there)})
+			o.DataVolumes["root"], o.Claims["root"] = d, &corev1.PersistentVolumeClaim{}
+		}
+		var made *unstructured.Unstructured
+		runs := false
+		for _, a := range vm.Decide(o).Actions {
+			switch a := a.(type) {
+			case scheduler.CreateDataVolume:
+				made = a.DataVolume
+			case scheduler.CreateInstance:
+				runs = true
+			}
+		}
+		require.Equal(t, tt.made, made != nil, name)
+		require.Equal(t, tt.there != "" && !tt.taken, runs, name)
+		if made != nil {
+			require.Equal(t, tt.byPool, metav1.IsControlledBy(made, pool("p")), name)
+			require.Equal(t, !tt.byPool, metav1.IsControlledBy(made, v), name)
+		}
 	}
 }

@@ -81,10 +81,9 @@ func mapping(d []byte) string {
 	if len(bytes.TrimSpace(d)) == 0 || len(d) > MaxBytes {
 		return ""
 	}
-	var v any
-	err := yaml.Unmarshal(d, &v)
+	text, err := yaml.YAMLToJSON(d)
 	if err == nil {
-		if _, ok := v.(map[string]any); ok || v == nil {
+		if bytes.HasPrefix(text, []byte("{")) || string(text) == "null" {
 			return ""
 		}
 		err = errors.New("it is not a mapping of keys to values")

@@ -65,8 +65,12 @@ func (l Fields) In(object map[string]any) Fields {
 
 // Prune takes the fields out of the object, and with each every object around it
 // that has nothing else. Elements of lists and values of maps stay, though empty.
-func (l Fields) Prune(object map[string]any) {
-	l.visit(object, func(_ Field, drop func()) { drop() })
+func (l Fields) Prune(object map[string]any) { l.prune(object) }
+
+// prune is Prune, and says that there was something to take out.
+func (l Fields) prune(object map[string]any) (found bool) {
+	l.visit(object, func(_ Field, drop func()) { drop(); found = true })
+	return found
 }
 
 // visit calls found with each field that the object sets, and with what takes it

@@ -60,7 +60,7 @@ var marks = []Mark{
 	{vmi.RootComplexAnnotation, false, MarkWorks, "no device of the guest is behind a PCI Express port, with the value true"},
 	{"kubevirt.io/skip-backup-hooks", false, MarkHarmless, "launcher pods have no hooks of Velero but those that the VMI has"},
 	{"debugLogs", true, MarkHarmless, logsAlone},
-	{"kubevirt.io/vm-pool-revision-name", true, MarkHarmless, "there are no pools of VMs"},
+	{"kubevirt.io/vm-pool-revision-name", true, MarkHarmless, "a pool writes it itself, by its template"},
 	{"logVerbosity", true, MarkHarmless, logsAlone},
 	{"virtiofsdDebugLogs", true, MarkHarmless, logsAlone},
 }

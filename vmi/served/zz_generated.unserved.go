@@ -172,9 +172,7 @@ var unserved = map[string]Fields{
 		{Path: "spec.launchSecurity.tdx", Why: "QEMU 10.0 of the launcher does not have it"},
 	},
 	"VirtualMachinePool": {
-		{Path: "spec.scaleInStrategy.opportunistic.statePreservation", Why: "claims go with their VM"},
-		{Path: "spec.scaleInStrategy.proactive.statePreservation", Why: "claims go with their VM"},
-		{Path: "spec.virtualMachineTemplate.spec.dataVolumeTemplates", Why: "all VMs of a pool would have the same DataVolume"},
+		{Path: "spec.virtualMachineTemplate.spec.dataVolumeTemplates[].spec.sourceRef", Why: "a DataSource may lead to another namespace, and nothing checks whether who made the VM may read that"},
 		{Path: "spec.virtualMachineTemplate.spec.instancetype.inferFromVolume", Why: "no name is taken from a volume of a pool's VMs: name the object"},
 		{Path: "spec.virtualMachineTemplate.spec.instancetype.inferFromVolumeFailurePolicy", Why: "no name is taken from a volume of a pool's VMs: name the object"},
 		{Path: "spec.virtualMachineTemplate.spec.preference.inferFromVolume", Why: "no name is taken from a volume of a pool's VMs: name the object"},

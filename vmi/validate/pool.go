@@ -91,5 +91,9 @@ func PoolUpdate(old, p *vmpool.VirtualMachinePool, by User, lim Limits) field.Er
 	if !equal(old.Spec.Selector, p.Spec.Selector) {
 		l = append(l, field.Invalid(field.NewPath("spec", "selector"), metav1.FormatLabelSelector(p.Spec.Selector), "must not change: autoscalers find the VMs by it. Make another pool"))
 	}
+	if t := p.Spec.VirtualMachineTemplate; t != nil && len(t.Spec.DataVolumeTemplates) > 0 && p.Spec.Preserves() && !old.Spec.Preserves() {
+		l = append(l, field.Invalid(field.NewPath("spec", "scaleInStrategy"), vmpool.PreserveOffline,
+			"the DataVolumes of the VMs that there are would still go with their VMs. Make another pool"))
+	}
 	return l
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/validate"
 	"github.com/podvisor/podvisor/vmi/vmpool"
 )
@@ -39,6 +40,15 @@ func TestPool(t *testing.T) {
 	old := read[vmpool.VirtualMachinePool](t, `{spec: {selector: {matchLabels: {c: d}}, `+template+`}}`)
 	p := read[vmpool.VirtualMachinePool](t, `{spec: {selector: {matchLabels: {a: b}}, `+template+`}}`)
 	require.Equal(t, []string{"spec.selector: FieldValueInvalid"}, fields(validate.PoolUpdate(old, p, validate.User{}, validate.Limits{})))
+	kept := p.DeepCopy()
+	kept.Spec.ScaleInStrategy = &vmpool.PoolScaleInStrategy{Proactive: &vmpool.PoolProactiveScaleIn{StatePreservation: new(vmpool.PreserveOffline)}}
+	require.Empty(t, validate.PoolUpdate(p, kept, validate.User{}, validate.Limits{}), "there are no disks that would go")
+	for _, o := range []*vmpool.VirtualMachinePool{p, kept} {
+		o.Spec.VirtualMachineTemplate.Spec.DataVolumeTemplates = []vmi.DataVolumeTemplate{{}}
+	}
+	require.Equal(t, []string{"spec.scaleInStrategy: FieldValueInvalid"}, fields(validate.PoolUpdate(p, kept, validate.User{}, validate.Limits{})))
+	require.Empty(t, validate.PoolUpdate(kept, p, validate.User{}, validate.Limits{}), "disks that were kept stay")
+	p.Spec.VirtualMachineTemplate.Spec.DataVolumeTemplates = nil
 	narrow := validate.Limits{NoBridgeOnPodNetwork: true}
 	require.Empty(t, validate.PoolUpdate(p, p, validate.User{}, narrow), "a template that does not change is not judged again")
 }

@@ -91,13 +91,13 @@ type VirtualMachineTemplateSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ObjectMeta metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the VMs' spec.
+	// Spec is the VMs' spec. The name of each DataVolume ends with the ordinal of its VM, also
+	// where a volume names it.
 	// +optional
 	// +podvisor:unserved:instancetype.inferFromVolume=no name is taken from a volume of a pool's VMs: name the object
 	// +podvisor:unserved:instancetype.inferFromVolumeFailurePolicy=no name is taken from a volume of a pool's VMs: name the object
 	// +podvisor:unserved:preference.inferFromVolume=no name is taken from a volume of a pool's VMs: name the object
 	// +podvisor:unserved:preference.inferFromVolumeFailurePolicy=no name is taken from a volume of a pool's VMs: name the object
-	// +podvisor:unserved:dataVolumeTemplates=all VMs of a pool would have the same DataVolume
 	Spec vmi.VirtualMachineSpec `json:"spec,omitempty"`
 }
 

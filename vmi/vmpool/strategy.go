@@ -57,7 +57,7 @@ type PoolScaleInStrategy struct {
 type PoolOpportunisticScaleIn struct {
 	// StatePreservation says what is left of a VM that is deleted. Default: Disabled.
 	// +optional
-	// +podvisor:unserved=claims go with their VM
+	// +podvisor:unservedValues=Online,the memory of a guest is not saved
 	StatePreservation *PoolStatePreservation `json:"statePreservation,omitempty"`
 }
 
@@ -70,7 +70,7 @@ type PoolProactiveScaleIn struct {
 
 	// StatePreservation says what is left of a VM that is deleted. Default: Disabled.
 	// +optional
-	// +podvisor:unserved=claims go with their VM
+	// +podvisor:unservedValues=Online,the memory of a guest is not saved
 	StatePreservation *PoolStatePreservation `json:"statePreservation,omitempty"`
 }
 
@@ -118,10 +118,24 @@ type PoolStatePreservation string
 
 // What is left of a VM. The zero value stands for Disabled.
 const (
-	// PreserveNothing: its claims go with the VM.
+	// PreserveNothing: its DataVolumes go with the VM.
 	PreserveNothing PoolStatePreservation = "Disabled"
-	// PreserveOffline: its claims stay, and are used by the next VM of its name.
+	// PreserveOffline: its DataVolumes stay until the pool is deleted, and are those of the
+	// next VM of its name.
 	PreserveOffline PoolStatePreservation = "Offline"
 	// PreserveOnline: the memory of its guest stays too.
 	PreserveOnline PoolStatePreservation = "Online"
 )
+
+// Preserves says that DataVolumes that are made for VMs of the pool outlive their VMs.
+func (s *VirtualMachinePoolSpec) Preserves() bool {
+	var p *PoolStatePreservation
+	switch in := s.ScaleInStrategy; {
+	case in == nil:
+	case in.Proactive != nil:
+		p = in.Proactive.StatePreservation
+	case in.Opportunistic != nil:
+		p = in.Opportunistic.StatePreservation
+	}
+	return p != nil && *p == PreserveOffline
+}

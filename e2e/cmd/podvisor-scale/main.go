@@ -21,7 +21,7 @@ var program = command.Program{
 	Name: "podvisor-scale",
 	Usage: `usage: podvisor-scale [FLAG...]
 
-Measures what many VMIs and VMs cost: requests, processor time and memory of virt-controller,
+Measures what many VMIs and VMs cost, also those of a pool: requests, processor time and memory of virt-controller,
 processor time of the API server, events; and what the VMIs of one node cost virt-handler.
 The API server and Podvisor's programs are real, in a cluster of their own. Nodes and launchers
 are simulated.
@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string) error {
 	c := scale.Config{Root: "..", Out: os.Stdout}
 	flags.StringVar(&c.Name, "name", "scale", "the cluster's name")
 	counts := flags.String("counts", "100,1000,3000", "how many objects there are in each run, with commas between them; empty: none")
-	kinds := flags.String("kinds", "vmi,vm", "which objects: vmi, vm")
+	kinds := flags.String("kinds", "vmi,vm", "which objects: vmi, vm, or pool, the VMs of one pool")
 	flags.IntVar(&c.PerNode, "per-node", 100, "how many VMIs a simulated node has")
 	flags.IntVar(&c.Users, "users", 20, "how many objects are created or deleted at the same time")
 	flags.IntVar(&c.Handlers, "handler", 100, "how many VMIs the node with a real virt-handler has; 0: it is not measured")

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 
 	"github.com/podvisor/podvisor/scheduler/controller"
@@ -101,6 +102,14 @@ func (l *Leader) AsRendered(namespace, name string) (*vmi.VirtualMachineInstance
 		return c.AsRendered(namespace, name)
 	}
 	return nil, pod.Facts{}
+}
+
+// Creating is [controller.Controller.Creating]. Nil: there is no Controller.
+func (l *Leader) Creating(namespace, pod, instance string, uid types.UID) *corev1.Pod {
+	if c := l.now.Load(); c != nil {
+		return c.Creating(namespace, pod, instance, uid)
+	}
+	return nil
 }
 
 // Rendering is [controller.Controller.Rendering]. Without a Controller no build is its.
