@@ -48,18 +48,27 @@ func makeNode(ctx context.Context, kube kubernetes.Interface) error {
 	return nil
 }
 
+// node makes a node of the name of the space, on which nothing runs. It is ready or not as
+// become says.
+func (s space) node() (become func(corev1.ConditionStatus)) {
+	s.t.Helper()
+	nodes := world.kube.CoreV1().Nodes()
+	n, err := nodes.Create(s.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name}}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = nodes.Delete(context.Background(), s.name, metav1.DeleteOptions{}) })
+	return func(status corev1.ConditionStatus) {
+		s.t.Helper()
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.Now()}}
+		n, err = nodes.UpdateStatus(s.t.Context(), n, metav1.UpdateOptions{})
+		require.NoError(s.t, err)
+	}
+}
+
 func TestANodeWithoutAHandlerAndThenAwayEndsAVMIOnlyWhenItIsFenced(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	nodes := world.kube.CoreV1().Nodes()
-	n, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name}}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = nodes.Delete(context.Background(), s.name, metav1.DeleteOptions{}) })
-	become := func(status corev1.ConditionStatus) {
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.Now()}}
-		n, err = nodes.UpdateStatus(t.Context(), n, metav1.UpdateOptions{})
-		require.NoError(t, err)
-	}
+	become := s.node()
 	become(corev1.ConditionTrue)
 	s.control()
 	v := s.create(guest("vm"))

@@ -324,9 +324,9 @@ func TestAPoolWithFaultsIsRefusedWithAllOfThem(t *testing.T) {
 		return nil
 	})
 	p = poolOf(1)
-	p.Spec.VirtualMachineTemplate.Spec.DataVolumeTemplates = []vmi.DataVolumeTemplate{{ObjectMeta: metav1.ObjectMeta{Name: "d"}}}
+	p.Spec.VirtualMachineTemplate.Spec.Instancetype = &vmi.InstancetypeMatcher{InferFromVolume: "root"}
 	_, err := s.pools().Create(t.Context(), p, dryRun)
-	require.ErrorContains(t, err, "all VMs of a pool would have the same DataVolume")
+	require.ErrorContains(t, err, "no name is taken from a volume of a pool's VMs")
 	for _, l := range []map[string]string{{vmi.NodeNameLabel: "n"}} {
 		p = poolOf(1)
 		p.Spec.VirtualMachineTemplate.Spec.Template.ObjectMeta.Labels = l
