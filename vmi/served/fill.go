@@ -25,8 +25,8 @@ func (l Fields) Filled(raw map[string]any, v, done any) (map[string]any, error) 
 	return filled, err
 }
 
-// Fill is Filled, and returns also what the result decodes to, or nil where only decoding it
-// tells. That shares with v and done what is the same: it is not to be changed.
+// Fill is Filled, and returns also what the result decodes to, or nil if only a decoder
+// knows it. That shares with v and done what is the same: it is not to be changed.
 func (l Fields) Fill(raw map[string]any, v, done any) (filled map[string]any, decoded any, err error) {
 	is := copyOf(reflect.ValueOf(v))
 	from, to, known, err := changed(raw, reflect.ValueOf(v), reflect.ValueOf(done), is)
