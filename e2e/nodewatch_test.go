@@ -262,7 +262,7 @@ func (w *nodeWatch) judge(pods []process) map[string]string {
 		for _, file := range p.writes() {
 			// A guest may have left the first one since that was looked at. libvirt has both QEMUs of a
 			// guest that moves open a raw file for writing. What the guest reads back says which did.
-			if first, ok := writers[file]; ok && !(p.receives() && p.guest() == first.guest()) && slices.Contains(first.writes(), file) && first.alive() && p.alive() {
+			if first, ok := writers[file]; ok && (!p.receives() || p.guest() != first.guest()) && slices.Contains(first.writes(), file) && first.alive() && p.alive() {
 				wrong[p.guest()] = fmt.Sprintf("a claim has two writers: guest %s of pod %s, and guest %s of pod %s", first.guest(), first.pod, p.guest(), p.pod)
 			}
 			writers[file] = p
