@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,14 +32,15 @@ func Complete(ctx context.Context, do func(context.Context) error) error {
 	return err
 }
 
-// unanswered reports whether a write with this error may have been done: its answer was lost,
-// or the API server did not wait for its end.
+// unanswered reports whether a write with this error may have been done, since its answer was
+// lost. An API server that does not answer in time has too much to do, and gets no second
+// request at once.
 func unanswered(err error) bool {
-	if err == nil || errors.Is(err, vmi.ErrUnreadable) || utilnet.IsConnectionRefused(err) {
+	if err == nil || errors.Is(err, vmi.ErrUnreadable) || errors.Is(err, context.DeadlineExceeded) || utilnet.IsConnectionRefused(err) {
 		return false
 	}
 	status := apierrors.APIStatus(nil)
-	return !errors.As(err, &status) || status.Status().Code == http.StatusGatewayTimeout
+	return !errors.As(err, &status)
 }
 
 // asWritten is the stored object, if it has the status that a write of changed over old gives

@@ -140,8 +140,8 @@ func TestOnlyAWriteThatMayHaveBeenDoneIsDoneOnceMore(t *testing.T) {
 	}{
 		{"done", t.Context(), nil, 1},
 		{"no answer", t.Context(), io.ErrUnexpectedEOF, 2},
-		{"no answer in time", t.Context(), context.DeadlineExceeded, 2},
-		{"the API server did not wait", t.Context(), apierrors.NewTimeoutError("x", 1), 2},
+		{"no answer in time", t.Context(), context.DeadlineExceeded, 1},
+		{"the API server did not wait", t.Context(), apierrors.NewTimeoutError("x", 1), 1},
 		{"refused", t.Context(), apierrors.NewForbidden(schema.GroupResource{}, "x", nil), 1},
 		{"an error of a webhook", t.Context(), apierrors.NewInternalError(io.EOF), 1},
 		{"nothing listens", t.Context(), refused, 1},
