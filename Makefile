@@ -88,7 +88,7 @@ test-attacks: ## Repeat the attacks of the tests and the fuzz targets for hours 
 	@./hack/test-attacks $(IN)
 
 .PHONY: test-crashes
-test-crashes: ## Kill and stop launchers, libvirt daemons, containerd and kubelets at every state of a VMI and of a migration (COMPONENT=name KIND=name: only these)
+test-crashes: ## Kill and stop launchers, libvirt daemons, containerd and kubelets at every state of a VMI (COMPONENT=name KIND=name: only these)
 	go -C e2e test -count=1 -timeout 12h -parallel 8 -v -run '^TestCrashes$$' . -whole -component '$(COMPONENT)' -kind '$(KIND)'
 
 # The tests of guests that move between nodes which take longer with more moves.
