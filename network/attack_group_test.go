@@ -145,7 +145,7 @@ func TestAttackAGuestWhoseTapDeviceIsOnNoBridgeReachesNothing(t *testing.T) {
 			send := func(kind uint16, payload []byte) []byte {
 				return s.send(t, ethernet(broadcast, mac, kind, payload))
 			}
-			require.Eventually(t, func() bool { return atTap.Has(send(typeIPv4, ipv4(own, to, 17, 0, udp(1, secretPort, data)))) }, 10*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return atTap.Has(send(typeIPv4, ipv4(own, to, 17, 0, udp(1, secretPort, data)))) }, time.Minute, 10*time.Millisecond)
 			for _, from := range []string{own, "198.51.100.7", "0.0.0.0"} {
 				for _, to := range []string{to, "255.255.255.255", "224.0.0.1", networktest.PodAddress} {
 					send(typeIPv4, ipv4(from, to, 17, 0, udp(1, secretPort, data)))

@@ -169,9 +169,9 @@ func TestAttackTheChecksumIsWrittenAfterTheRules(t *testing.T) {
 			got := receive(tap)
 			await := func(t *testing.T, part []byte, about ...any) {
 				t.Helper()
-				require.Eventually(t, func() bool { return got.has(part) }, 5*time.Second, time.Millisecond, about...)
+				require.Eventually(t, func() bool { return got.has(part) }, time.Minute, time.Millisecond, about...)
 			}
-			require.Eventually(t, func() bool { return got.has(s.send(t, marker)) }, 10*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return got.has(s.send(t, marker)) }, time.Minute, 10*time.Millisecond)
 			for _, tt := range afterwards() {
 				t.Run(tt.name, func(t *testing.T) {
 					for _, gso := range []byte{0, 1, 3, 4, 5} {
@@ -209,7 +209,7 @@ func TestChecksumsThatGuestsLeaveToTheHardwareAreWritten(t *testing.T) {
 	marker := fromGuest(typeARP, arp(1, networktest.PodMAC, networktest.PodAddress, networktest.NodeAddress))
 	s := newSender(t, pod, cfg.Attachments[0], marker)
 	got := receive(tap)
-	require.Eventually(t, func() bool { return got.has(s.send(t, marker)) }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return got.has(s.send(t, marker)) }, time.Minute, 10*time.Millisecond)
 	own, own6 := networktest.PodAddress, networktest.PodAddress6
 	for _, tt := range []struct {
 		name          string
@@ -237,7 +237,7 @@ func TestChecksumsThatGuestsLeaveToTheHardwareAreWritten(t *testing.T) {
 			_, err := s.tap.Write(append(vnet(tt.start, tt.offset, 0), frame...))
 			require.NoError(t, err)
 			binary.BigEndian.PutUint16(frame[tt.start+tt.offset:], sum(frame[tt.start:]))
-			require.Eventually(t, func() bool { return got.has(frame) }, 10*time.Second, time.Millisecond, fmt.Sprintf("%x", frame))
+			require.Eventually(t, func() bool { return got.has(frame) }, time.Minute, time.Millisecond, fmt.Sprintf("%x", frame))
 		})
 	}
 }

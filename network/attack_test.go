@@ -485,7 +485,7 @@ func TestAttackAGuestSendsToThePodItself(t *testing.T) {
 					data := []byte("for " + r.name + ".")
 					s.send(t, r.frame(data))
 					if !rules {
-						require.Eventually(t, func() bool { s.send(t, r.frame(data)); return got(data) }, 10*time.Second, 10*time.Millisecond, r.name)
+						require.Eventually(t, func() bool { s.send(t, r.frame(data)); return got(data) }, time.Minute, 10*time.Millisecond, r.name)
 					}
 				}
 				require.True(t, c.Await(s.send(t, s.marker)))

@@ -268,7 +268,7 @@ func (w *world) reasons() []string {
 
 func (w *world) eventually(what string, f func() bool) {
 	w.t.Helper()
-	require.Eventually(w.t, f, 15*time.Second, 2*time.Millisecond, what)
+	require.Eventually(w.t, f, time.Minute, 2*time.Millisecond, what)
 }
 
 func (w *world) phase(p vmi.Phase) {

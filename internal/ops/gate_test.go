@@ -35,7 +35,7 @@ func newAttack(t *testing.T) attack {
 		require.NoError(t, <-done)
 	})
 	a := attack{t, addr}
-	require.Eventually(t, func() bool { return a.probe() == nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return a.probe() == nil }, time.Minute, 10*time.Millisecond)
 	return a
 }
 

@@ -53,7 +53,7 @@ func TestAVMIThatCannotBeDecodedStopsNoOther(t *testing.T) {
 	seen := func(ok func() error) {
 		t.Helper()
 		var err error
-		require.Eventually(t, func() bool { err = ok(); return err == nil }, 10*time.Second, 5*time.Millisecond, "%v", &err)
+		require.Eventually(t, func() bool { err = ok(); return err == nil }, time.Minute, 5*time.Millisecond, "%v", &err)
 	}
 	synchronized := func() *vmi.Condition {
 		v, err := i.Get(ctx, "broken", metav1.GetOptions{})

@@ -162,7 +162,7 @@ func newWorldWith(t *testing.T, c subresource.Config, objects ...vmi.Object) *wo
 	server.StartTLS()
 	w.end = func() { cancel(); <-done }
 	t.Cleanup(func() { w.end(); server.Close() })
-	require.Eventually(t, func() bool { return s.Ready() == nil }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return s.Ready() == nil }, time.Minute, 5*time.Millisecond)
 	w.url = server.URL
 	return w
 }

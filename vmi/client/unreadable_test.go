@@ -182,7 +182,7 @@ func TestAnInformerKeepsWhatCannotBeDecoded(t *testing.T) {
 			require.NotNil(t, vmi.Unreadable(get("broken")))
 			require.Nil(t, vmi.Unreadable(get("testvmi")))
 
-			seen := func(ok func() bool) { t.Helper(); require.Eventually(t, ok, 10*time.Second, time.Millisecond) }
+			seen := func(ok func() bool) { t.Helper(); require.Eventually(t, ok, time.Minute, time.Millisecond) }
 			store(t, s, "second", `{"domain":5}`)
 			seen(func() bool { v := get("second"); return v != nil && vmi.Unreadable(v) != nil })
 			s.Expire()

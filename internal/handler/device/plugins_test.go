@@ -118,7 +118,7 @@ func TestTheKubeletGivesADeviceToAPod(t *testing.T) {
 	require.Equal(t, "v1beta1", r.Version)
 	require.Equal(t, "devices.kubevirt.io/tun", r.ResourceName)
 	require.Equal(t, "kubevirt-tun.sock", r.Endpoint)
-	require.Eventually(t, func() bool { return p.Registered(Tun) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Registered(Tun) }, time.Minute, time.Millisecond)
 	require.False(t, p.Registered(KVM), "a device that the node does not have")
 
 	c := k.plugin(r)

@@ -209,6 +209,11 @@ func TestAFailureThatRepeatsHasTheSameText(t *testing.T) {
 	p := newPod(t)
 	l, err := bind(p.socket)
 	require.NoError(t, err)
+	// Closing it would leave it open in a process that another test is starting.
+	conn, err := l.(*net.UnixListener).SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, conn.Control(func(fd uintptr) { err = unix.Shutdown(int(fd), unix.SHUT_RDWR) }))
+	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	require.NoError(t, os.Chown(p.socket, vmi.RuntimeUID, vmi.RuntimeUID))
 	first := dial(t, p, uid)

@@ -95,16 +95,16 @@ func TestAChangeCallsOnChange(t *testing.T) {
 
 	next := kubevirt("2", "3")
 	c.events.Modify(&next)
-	require.Eventually(t, func() bool { <-changed; return w.State().Config.Pods.OverheadRatio == 3 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { <-changed; return w.State().Config.Pods.OverheadRatio == 3 }, time.Minute, time.Millisecond)
 	require.Equal(t, "2", w.Facts()["config-resource-version"])
 
 	broken := kubevirt("3", "x")
 	c.events.Modify(&broken)
-	require.Eventually(t, func() bool { <-changed; return len(w.State().Faults) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { <-changed; return len(w.State().Faults) == 1 }, time.Minute, time.Millisecond)
 	require.Equal(t, 3.0, w.State().Config.Pods.OverheadRatio)
 
 	c.events.Delete(&broken)
-	require.Eventually(t, func() bool { <-changed; return w.State().KubeVirt == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { <-changed; return w.State().KubeVirt == nil }, time.Minute, time.Millisecond)
 	require.Equal(t, map[string]string{"config-resource-version": ""}, w.Facts())
 }
 
@@ -149,7 +149,7 @@ func TestAnInstallationOfKubeVirtIsNoticed(t *testing.T) {
 
 	gvr := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	require.NoError(t, f.Tracker().Update(gvr, definition(map[string]string{"app.kubernetes.io/managed-by": "virt-operator"}), ""))
-	require.Eventually(t, func() bool { <-changed; return w.OtherInstallation() != "" }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { <-changed; return w.OtherInstallation() != "" }, time.Minute, time.Millisecond)
 	require.Contains(t, w.Facts()["suspended"], "KubeVirt is installed")
 }
 
@@ -236,7 +236,7 @@ func TestWhatIsRemovedIsNotCalled(t *testing.T) {
 	remove()
 	next := kubevirt("2", "3")
 	c.events.Modify(&next)
-	require.Eventually(t, func() bool { return kept.Load() == 3.0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return kept.Load() == 3.0 }, time.Minute, time.Millisecond)
 	require.EqualValues(t, 2, removed.Load())
 }
 
