@@ -85,6 +85,21 @@ func (s space) quickVM(name string, from int) []string {
 	return texts(quick(s.quick(v, from), "PATCH virtualmachines/"+name+"/status 200", v.CreationTimestamp.Time, ""))
 }
 
+// quickOnes are the writes without those of Scheduling and Starting of the VMIs and VMs that
+// there are.
+func (s space) quickOnes(all []write) []write {
+	s.t.Helper()
+	l, err := s.vmis.List(s.t.Context(), metav1.ListOptions{})
+	require.NoError(s.t, err)
+	for i := range l.Items {
+		v := &l.Items[i]
+		for _, kind := range []string{"virtualmachineinstances", "virtualmachines"} {
+			all = quick(all, "PATCH "+kind+"/"+v.Name+"/status 200", v.CreationTimestamp.Time, "")
+		}
+	}
+	return all
+}
+
 func TestTheWritesOfARestartByItsVerb(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
