@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -20,7 +21,7 @@ import (
 const webhooks = "virt-controller.kubevirt.io"
 
 // creations is how many VMIs are created for each figure, with and without webhooks.
-const creations = 1000
+const creations = 3000
 
 // Admission measures what the webhooks add to the creation of a VMI, and
 // prints it. VMIs are created in two namespaces, of which one is excepted from
@@ -69,14 +70,16 @@ type creation struct {
 }
 
 // alternations is how often creations in two namespaces alternate, so that what else the host
-// does meets both.
-const alternations = 10
+// does meets both. Which is first is drawn: what the API server does from time to time, such as
+// collecting its garbage, would meet the same one each time.
+const alternations = 30
 
 // compare creates VMIs in two namespaces alternately, so many at a time.
 func (b *Bench) compare(ctx context.Context, first, second string, parallel int) (creation, creation, error) {
 	out := [2]creation{}
 	for range alternations {
-		for i, namespace := range []string{first, second} {
+		for _, i := range rand.Perm(len(out)) {
+			namespace := []string{first, second}[i]
 			var took []time.Duration
 			processor, err := b.during(ctx, func() (err error) {
 				took, err = b.create(ctx, namespace, parallel, creations/alternations)
