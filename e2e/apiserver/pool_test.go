@@ -326,6 +326,10 @@ func TestAPoolWithFaultsIsRefusedWithAllOfThem(t *testing.T) {
 	p.Spec.VirtualMachineTemplate.Spec.Instancetype = &vmi.InstancetypeMatcher{InferFromVolume: "root"}
 	_, err := s.pools().Create(t.Context(), p, dryRun)
 	require.ErrorContains(t, err, "no name is taken from a volume of a pool's VMs")
+	p = poolOf(1)
+	p.Spec.ScaleInStrategy = &vmpool.PoolScaleInStrategy{Proactive: &vmpool.PoolProactiveScaleIn{StatePreservation: new(vmpool.PreserveOnline)}}
+	_, err = s.pools().Create(t.Context(), p, dryRun)
+	require.ErrorContains(t, err, `Unsupported value: "Online": supported values: "Disabled", "Offline"`)
 	for _, l := range []map[string]string{{vmi.NodeNameLabel: "n"}} {
 		p = poolOf(1)
 		p.Spec.VirtualMachineTemplate.Spec.Template.ObjectMeta.Labels = l

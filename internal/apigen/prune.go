@@ -136,6 +136,9 @@ func rename(s node, goName, name string) {
 func (p *pruner) field(at string, s node, f *goField) {
 	elem, suffix := s.element()
 	if t := p.model.typeOf(f); t != nil {
+		if len(f.unbuilt) > 0 {
+			p.fault("%s: unservedValues is for words without a type of their own: mark the constants of %s", at, t.name)
+		}
 		p.known(at, elem, f)
 		p.schema(at+suffix, elem, t)
 		return

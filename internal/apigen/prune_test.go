@@ -117,6 +117,16 @@ func TestARuleAboutAnUnknownFieldIsAFault(t *testing.T) {
 	require.ErrorContains(t, p.faults[0], "unknown field nick")
 }
 
+func TestValuesOfAnEnumerationThatAreNotServedAreNotMarkedAtItsFields(t *testing.T) {
+	m, err := readModel([]group{{dir: "testdata/sample"}})
+	require.NoError(t, err)
+	m.types["Thing"].fields["size"].unbuilt = []unbuilt{{"large", "no code makes it"}}
+	p := pruner{model: m}
+	p.schema("thing", read(t, `{properties: {size: {type: string}}}`), m.types["Thing"])
+	require.NotEmpty(t, p.faults)
+	require.ErrorContains(t, p.faults[0], "thing.size: unservedValues is for words without a type of their own: mark the constants of Size")
+}
+
 func TestAMarkerOfAnUnknownFieldOfAnotherPackageIsAFault(t *testing.T) {
 	m, err := readModel([]group{{dir: "testdata/sample"}})
 	require.NoError(t, err)

@@ -172,6 +172,8 @@ var unserved = map[string]Fields{
 		{Path: "spec.launchSecurity.tdx", Why: "QEMU 10.0 of the launcher does not have it"},
 	},
 	"VirtualMachinePool": {
+		{Path: "spec.scaleInStrategy.opportunistic.statePreservation", Value: "Online", Why: "the memory of a guest is not saved"},
+		{Path: "spec.scaleInStrategy.proactive.statePreservation", Value: "Online", Why: "the memory of a guest is not saved"},
 		{Path: "spec.virtualMachineTemplate.spec.dataVolumeTemplates[].spec.sourceRef", Why: "a DataSource may lead to another namespace, and nothing checks whether who made the VM may read that"},
 		{Path: "spec.virtualMachineTemplate.spec.instancetype.inferFromVolume", Why: "no name is taken from a volume of a pool's VMs: name the object"},
 		{Path: "spec.virtualMachineTemplate.spec.instancetype.inferFromVolumeFailurePolicy", Why: "no name is taken from a volume of a pool's VMs: name the object"},

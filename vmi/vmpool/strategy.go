@@ -57,7 +57,6 @@ type PoolScaleInStrategy struct {
 type PoolOpportunisticScaleIn struct {
 	// StatePreservation says what is left of a VM that is deleted. Default: Disabled.
 	// +optional
-	// +podvisor:unservedValues=Online,the memory of a guest is not saved
 	StatePreservation *PoolStatePreservation `json:"statePreservation,omitempty"`
 }
 
@@ -70,7 +69,6 @@ type PoolProactiveScaleIn struct {
 
 	// StatePreservation says what is left of a VM that is deleted. Default: Disabled.
 	// +optional
-	// +podvisor:unservedValues=Online,the memory of a guest is not saved
 	StatePreservation *PoolStatePreservation `json:"statePreservation,omitempty"`
 }
 
@@ -124,6 +122,7 @@ const (
 	// next VM of its name.
 	PreserveOffline PoolStatePreservation = "Offline"
 	// PreserveOnline: the memory of its guest stays too.
+	// +podvisor:unserved=the memory of a guest is not saved
 	PreserveOnline PoolStatePreservation = "Online"
 )
 
