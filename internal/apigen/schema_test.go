@@ -100,7 +100,11 @@ func words(s node, t *goType, kind string, required bool) []string {
 		w = append(w, "keys="+join(keys))
 	}
 	if t != nil && t.enum {
-		w = append(w, "enum", strings.Join(t.values, "|"))
+		values := slices.Clone(t.values)
+		for _, u := range t.unbuilt { // known to be a value, and refused with its reason
+			values = append(values, u.value)
+		}
+		w = append(w, "enum", strings.Join(values, "|"))
 	} else if list, ok := s["enum"]; ok {
 		w = append(w, "enum", strings.ReplaceAll(join(list), ",", "|"))
 	}
