@@ -46,6 +46,7 @@ func (m *guest) boot() {
 	openConsole()
 	say("init started %.1f s after the kernel, boot id %s", uptime(), bootID())
 
+	m.must("bring up the processors", bringUpProcessors("/sys/devices/system/cpu"))
 	var err error
 	m.modules, err = openModules("/lib/modules/index")
 	m.must("read the module index", err)
