@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -40,7 +41,7 @@ import (
 // limits for what would otherwise wait forever, not claims about speed.
 const (
 	soon = time.Minute
-	long = 5 * time.Minute
+	long = 10 * time.Minute
 )
 
 // clusterName is the cluster of these tests, which CLUSTER names when another
@@ -392,30 +393,38 @@ func (s space) keepConsoleIn(p corev1.Pod) func() string {
 // awaitConsole waits until the guest has written the text.
 func (s space) awaitConsole(v *vmi.VirtualMachineInstance, text string) string {
 	s.t.Helper()
-	var console string
-	eventually(s.t, long, func() error {
-		var err error
-		if console, err = s.readConsole(v); err == nil && !strings.Contains(console, text) {
-			err = fmt.Errorf("the guest of %s did not write %q yet", v.Name, text)
-		}
-		return err
-	})
-	return console
+	return s.awaitWritten(v, strconv.Quote(text), func(console string) bool { return strings.Contains(console, text) })
 }
 
 // awaitMatches waits until the guest has written what matches, and returns each match with its
 // groups. A line may be there in part.
 func (s space) awaitMatches(v *vmi.VirtualMachineInstance, pattern *regexp.Regexp) [][]string {
 	s.t.Helper()
-	var matches [][]string
-	eventually(s.t, long, func() error {
-		console, err := s.readConsole(v)
-		if matches = pattern.FindAllStringSubmatch(console, -1); err == nil && len(matches) == 0 {
-			err = fmt.Errorf("the guest of %s did not write %s yet", v.Name, pattern)
+	return pattern.FindAllStringSubmatch(s.awaitWritten(v, pattern.String(), pattern.MatchString), -1)
+}
+
+// awaitWritten waits until the guest has written what is asked for, and returns its console. The
+// test fails with the end of the console if the VMI is Failed, or it is not written in time.
+func (s space) awaitWritten(v *vmi.VirtualMachineInstance, what string, is func(console string) bool) (console string) {
+	s.t.Helper()
+	eventually(s.t, long, func() (err error) {
+		if console, err = s.readConsole(v); err != nil || is(console) {
+			return err
+		}
+		now, err := world.vmis.VirtualMachineInstances(s.name).Get(s.t.Context(), v.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		lines := strings.Split(console, "\n")
+		ready := cmp.Or(now.Status.Condition(vmi.ConditionReady), &vmi.Condition{})
+		err = fmt.Errorf("the guest of %s did not write %s; it is %s: %s\n%s", v.Name, what, now.Status.Phase, ready.Message,
+			strings.Join(lines[max(0, len(lines)-8):], "\n"))
+		if now.UID == v.UID && now.Status.Phase == vmi.PhaseFailed {
+			s.t.Fatal(err)
 		}
 		return err
 	})
-	return matches
+	return console
 }
 
 // awaitEvent waits until the VMI has an event with the reason.
