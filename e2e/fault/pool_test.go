@@ -32,6 +32,11 @@ const (
 
 var poolVMs = map[string]int{poolName + "-0": 1, poolName + "-1": 1}
 
+// ofPools says that the step is one that pools alone have.
+func ofPools(s Step) bool {
+	return s.names("virtualmachinepools")
+}
+
 // pool is the pool of a trace. One of its VMs is restarted at a time, and the one with the
 // highest ordinal goes first.
 func pool() *vmpool.VirtualMachinePool {

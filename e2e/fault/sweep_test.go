@@ -23,15 +23,16 @@ import (
 )
 
 var (
-	seed    = flag.Uint64("seed", 1, "chooses the points")
-	points  = flag.Int("points", 30, "how many points are chosen for a component")
-	whole   = flag.Bool("whole", false, "all points")
-	only    = flag.String("component", "", "only points of this component")
-	kind    = flag.String("kind", "", "only points of these kinds of faults, with commas between them")
-	step    = flag.String("step", "", "only the point of this step")
-	beside  = flag.Int("beside", 0, "how many points run at the same time. 0: 8 for each processor")
-	summary = flag.String("summary", "", "file that the numbers of points are added to")
-	record  = flag.Bool("update", false, "write the steps into testdata")
+	seed     = flag.Uint64("seed", 1, "chooses the points")
+	points   = flag.Int("points", 30, "how many points are chosen for a component")
+	whole    = flag.Bool("whole", false, "all points")
+	only     = flag.String("component", "", "only points of this component")
+	kind     = flag.String("kind", "", "only points of these kinds of faults, with commas between them")
+	step     = flag.String("step", "", "only the point of this step")
+	withPool = flag.Bool("pools", false, "the trace has a pool, as with -whole and -step, and a third of what is not the whole is of it")
+	beside   = flag.Int("beside", 0, "how many points run at the same time. 0: 8 for each processor")
+	summary  = flag.String("summary", "", "file that the numbers of points are added to")
+	record   = flag.Bool("update", false, "write the steps into testdata")
 )
 
 // repeat is the command that tries a point again.
@@ -63,7 +64,7 @@ func run(ctx context.Context, namespace string, p Point, want map[string]shot) (
 		return o
 	}
 	c := s.tried
-	u := &user{namespace: namespace, handled: s.handler != nil, pools: s.handler == nil && (*whole || *step != ""), shots: map[string]shot{}, want: want}
+	u := &user{namespace: namespace, handled: s.handler != nil, pools: s.handler == nil && (*whole || *withPool || *step != ""), shots: map[string]shot{}, want: want}
 	if err = s.awaitReady(ctx); err == nil {
 		err = trace(ctx, u)
 	}
@@ -182,10 +183,14 @@ func sweep(t *testing.T, component string, turn chan struct{}) {
 		n = *points
 	}
 	// By turns of the kinds, so that it is known of all while it runs. A third of what is not the
-	// whole is of migrations, which are most of what can go wrong.
+	// whole is of migrations or the pool, which are most of what can go wrong.
 	var first []Point
+	most := ofMigrations
+	if *withPool {
+		most = ofPools
+	}
 	if n != len(chosen) {
-		first = Choose(slices.DeleteFunc(slices.Clone(chosen), func(p Point) bool { return !ofMigrations(p.Step) }), n/3, *seed)
+		first = Choose(slices.DeleteFunc(slices.Clone(chosen), func(p Point) bool { return !most(p.Step) }), n/3, *seed)
 	}
 	rest := slices.DeleteFunc(chosen, func(p Point) bool { return slices.Contains(first, p) })
 	chosen = append(first, Choose(rest, n-len(first), *seed)...)
