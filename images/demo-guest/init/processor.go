@@ -14,7 +14,7 @@ func bringUpProcessors(folder string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "cpu[0-9]*", "online"))
 	errs := []error{err}
 	for _, file := range files {
-		errs = append(errs, os.WriteFile(file, []byte("1"), 0))
+		errs = append(errs, os.WriteFile(file, []byte("1"), 0o644))
 	}
 	return errors.Join(errs...)
 }
