@@ -89,6 +89,13 @@ func startPrometheus(s space, port string, rules []byte) prometheus {
 	return prometheus{s, p}
 }
 
+// awaitNoSeries waits until Prometheus has no series of the namespace but those that rules record of
+// the last half hour.
+func (w prometheus) awaitNoSeries() {
+	w.t.Helper()
+	w.awaitNone(fmt.Sprintf(`{namespace=%q,__name__!~".*:rate30m"}`, w.name))
+}
+
 // query is an expression now.
 func (w prometheus) query(expr string) []monitoring.Value {
 	w.t.Helper()
@@ -201,11 +208,11 @@ func TestAPrometheusReadsAHealthyClusterAndRaisesNoAlert(t *testing.T) {
 	w.awaitGone(v)
 	require.NoError(t, world.vmis.VirtualMachines(w.name).Delete(t.Context(), "rests-too", metav1.DeleteOptions{}))
 	w.comeAndGo(2) // the first ones make what is counted of all
-	w.awaitNone(fmt.Sprintf(`{namespace=%q}`, w.name))
+	w.awaitNoSeries()
 	before := w.series()
 	w.comeAndGo(*manyVMIs)
 	eventually(t, soon, func() error { return differ(before, w.series()) })
-	w.awaitNone(fmt.Sprintf(`{namespace=%q}`, w.name))
+	w.awaitNoSeries()
 	require.Empty(t, w.query(`count_over_time(ALERTS{alertstate="firing"}[12h])`))
 	w.awaitNone("ALERTS")
 	w.awaitTargets()
