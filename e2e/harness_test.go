@@ -455,17 +455,17 @@ func (s space) events(v *vmi.VirtualMachineInstance) []corev1.Event {
 // when the time is over.
 func eventually(t *testing.T, limit time.Duration, do func() error) {
 	t.Helper()
-	end := time.Now().Add(limit)
+	began := time.Now()
 	for {
 		err := do()
 		if err == nil {
 			return
 		}
-		require.False(t, time.Now().After(end), "after %s: %v", limit, err)
+		require.Less(t, time.Since(began), limit, "%v", err)
 		select {
 		case <-t.Context().Done():
 			t.Fatal(err)
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(testenv.Pause(began, 100*time.Millisecond)):
 		}
 	}
 }

@@ -278,16 +278,16 @@ func asHandler(node string) *rest.Config {
 // eventually waits until the function returns nil.
 func eventually(t *testing.T, f func() error) {
 	t.Helper()
-	end := time.Now().Add(timeout)
+	began := time.Now()
 	for {
 		err := f()
 		if err == nil {
 			return
 		}
-		if time.Now().After(end) {
+		if time.Since(began) > timeout {
 			require.NoError(t, err)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(testenv.Pause(began, 20*time.Millisecond))
 	}
 }
 

@@ -1,0 +1,10 @@
+package testenv
+
+import "time"
+
+// Pause is how long a test waits before it asks once more for something that it has waited for
+// since began: least at first, later a thirtieth of the time so far, and at most 400 ms. Tests that
+// ask of a busy API server all the time are most of what it does.
+func Pause(began time.Time, least time.Duration) time.Duration {
+	return max(least, min(time.Since(began)/30, 400*time.Millisecond))
+}
