@@ -181,7 +181,7 @@ func TestOnlyAChangedSpecIsReviewed(t *testing.T) {
 
 func TestVMIsAreCreatedWhileTheWebhooksFail(t *testing.T) {
 	t.Parallel()
-	w := newWebhooks(t, nil)
+	w := newWebhooks(t, func(w *webhooks) { w.limits = true })
 	w.create(guest("before-the-webhooks"))
 	stop := w.serve()
 	for name, h := range map[string]http.HandlerFunc{
@@ -211,7 +211,7 @@ func TestVMIsAreCreatedWhileTheWebhooksFail(t *testing.T) {
 func TestCertificatesFollowEachOtherWithoutAGap(t *testing.T) {
 	t.Parallel()
 	w := newWebhooks(t, func(w *webhooks) {
-		w.config.AuthorityLife, w.config.Life, w.config.Spread, w.config.Pause = 18*time.Second, 8*time.Second, 3*time.Second, time.Millisecond
+		w.config.AuthorityLife, w.config.Life, w.config.Spread, w.config.Pause = 54*time.Second, 24*time.Second, 9*time.Second, time.Millisecond
 		w.fresh = true
 	})
 	w.serve()
@@ -232,6 +232,7 @@ func TestCertificatesFollowEachOtherWithoutAGap(t *testing.T) {
 		require.False(t, time.Now().After(end), "%d authorities and %d certificates", len(authorities), len(certificates))
 		require.NoError(t, w.inForce())
 		n += 3
+		time.Sleep(20 * time.Millisecond)
 		note(&authorities, secret(w.config.Secret).Data["ca.key"])
 		note(&certificates, secret(w.config.Serving).Data["tls.crt"])
 	}

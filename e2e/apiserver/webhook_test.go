@@ -46,6 +46,10 @@ type webhooks struct {
 	reviews atomic.Int64
 	// fresh makes each review use a new connection.
 	fresh bool
+	// limits says that the API server waits for an answer for as long as the manifests say.
+	// Else it waits as long as it may: it ignores a webhook that is late, and so would a test on
+	// a busy host.
+	limits bool
 }
 
 // newWebhooks registers the webhooks and makes all that they need. No server
@@ -94,11 +98,18 @@ func (w *webhooks) register() {
 		}
 	}
 	mutating.Name, validating.Name = w.config.Webhooks, w.config.Webhooks
+	const patience = 30 // the API server permits no more
 	for i := range mutating.Webhooks {
+		if !w.limits {
+			mutating.Webhooks[i].TimeoutSeconds = new(int32(patience))
+		}
 		mutating.Webhooks[i].NamespaceSelector = only
 		mutating.Webhooks[i].ClientConfig.Service.Namespace, mutating.Webhooks[i].ClientConfig.Service.Name = w.name, w.config.Service
 	}
 	for i := range validating.Webhooks {
+		if !w.limits {
+			validating.Webhooks[i].TimeoutSeconds = new(int32(patience))
+		}
 		validating.Webhooks[i].NamespaceSelector = only
 		validating.Webhooks[i].ClientConfig.Service.Namespace, validating.Webhooks[i].ClientConfig.Service.Name = w.name, w.config.Service
 	}

@@ -370,13 +370,13 @@ func TestASendingThatIsLateIsPausedAndThenAborted(t *testing.T) {
 	t.Parallel()
 	from, to := newPod(t, bootable()), newTarget(t, bootable())
 	from.run()
-	m := migration{T: t, uid: "one", from: from, to: to, settings: protocol.MigrationSettings{SecondsPerGB: 2, Disruption: true}}
+	m := migration{T: t, uid: "one", from: from, to: to, settings: protocol.MigrationSettings{SecondsPerGB: 10, Disruption: true}}
 	performed := m.sending()
 	require.Equal(t, protocol.Pause{Cause: protocol.PausedByMigration}, from.paused())
 	require.Equal(t, vmi.MigrationPaused, from.stage(m.uid, protocol.MigrationSends).Mode)
 	err := <-performed
 	require.Equal(t, protocol.ReasonMigrationAborted, reason(t, err))
-	require.ErrorContains(t, err, "the live migration has been aborted: it was not complete after 4s")
+	require.ErrorContains(t, err, "the live migration has been aborted: it was not complete after 20s")
 	from.phase(protocol.Running)
 	from.lives(true)
 }
