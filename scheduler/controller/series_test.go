@@ -3,7 +3,9 @@ package controller
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,10 +103,19 @@ func TestTheLeaderServesTheSeriesOfWhatItHasInItsCaches(t *testing.T) {
 	kind.Spec.CPU.Guest = 7
 	move := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Name: "move", Namespace: v.Namespace, UID: types.UID("m1")}}
 	move.Spec.VMIName, move.Status.Phase = "web", vmi.MigrationPhaseFailed
-	api, err := client.New(fake.New(v, own, kind, move).Config())
+	cfg := fake.New(v, own, kind, move).Config()
+	var requests atomic.Int64
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return counted(func(r *http.Request) (*http.Response, error) {
+			requests.Add(1)
+			return next.RoundTrip(r)
+		})
+	})
+	api, err := client.New(cfg)
 	require.NoError(t, err)
+	kube := kubefake.NewClientset()
 	reg := prometheus.NewRegistry()
-	c, err := New(Config{Client: api, Kube: kubefake.NewClientset(), Launcher: rendering, Metrics: reg})
+	c, err := New(Config{Client: api, Kube: kube, Launcher: rendering, Metrics: reg})
 	require.NoError(t, err)
 	require.Empty(t, gathered(t, reg), "it does not lead")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -120,6 +131,16 @@ func TestTheLeaderServesTheSeriesOfWhatItHasInItsCaches(t *testing.T) {
 	require.Contains(t, got["kubevirt_vm_resource_requests"], "name=web,namespace=default,resource=cpu,source=guest_effective,unit=cores 7", "by its instance type")
 	require.Equal(t, []string{"migration_name=move,name=web,namespace=default,node=n1 10"}, got["kubevirt_vmi_migration_start_time_seconds"])
 	require.Equal(t, []string{"namespace=default,vmi=web,vmim=move 1"}, got["kubevirt_vmi_migration_failed"])
+
+	// The controller itself may send some at the same time.
+	const scrapes = 200
+	sent := func() int64 { return requests.Load() + int64(len(kube.Actions())) }
+	before := sent()
+	require.NotZero(t, before)
+	for range scrapes {
+		gathered(t, reg)
+	}
+	require.Less(t, sent()-before, int64(scrapes), "a scrape sends no request")
 
 	// The controller may write the VMI at the same time.
 	require.NoError(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
