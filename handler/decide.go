@@ -110,12 +110,13 @@ func leaveAlone(o Observed) Plan {
 }
 
 // await prepares the launcher of a pod that the VMI moves to, and lets it wait. The VMI
-// is another handler's, so nothing is reported until it has moved.
+// is another handler's, so nothing is reported until it has moved. A guest that ended here after
+// its migration had failed is not the VMI's: that may run on where it was.
 func await(o Observed) Plan {
 	p := Plan{}
 	m := o.Instance.Status.MigrationState
 	switch s := o.Session; {
-	case arrived(o):
+	case arrived(o) && (!m.Failed || s.State.Phase != protocol.Ended):
 		return arrive(o)
 	case s.State == nil, s.State.Phase == protocol.Ended, vmi.Unreadable(o.Instance) != nil:
 	case o.Instance.DeletionTimestamp != nil, m != nil && m.Failed:

@@ -227,6 +227,8 @@ func TestTheSwitchIsTrueWhateverWasWrittenBefore(t *testing.T) {
 
 	ended := session(v, at(protocol.MigrationArrived))
 	ended.State.Phase, ended.State.End = protocol.Ended, &protocol.End{Reason: protocol.Shutdown}
+	require.Nil(t, Decide(observed(v, ended)).Status, "the guest may run on where it was, as virt-controller had its node do")
+	v.Status.MigrationState.Failed, v.Status.MigrationState.Completed = false, false
 	p = Decide(observed(v, ended))
 	require.Equal(t, vmi.PhaseRunning, p.Status.Phase)
 	v.Status = *p.Status

@@ -49,6 +49,8 @@ type Moving struct {
 	// Moved is whether the guest runs at the target. Nil: that is not known. Only the target,
 	// or virt-controller, says so.
 	Moved *bool
+	// Held says that a guest which has not moved is not to run on yet.
+	Held bool
 	// Confirmed says that the own launcher has taken the outcome.
 	Confirmed bool
 }
@@ -67,6 +69,7 @@ type Moving struct {
 //	Sent         nothing, after a restart    perform, for the same reason
 //	Sent         -                           finish; nothing is given up any more
 //	Sent         the outcome                 confirm
+//	Sent         not moved, but held         wait
 //	Stays        -                           dismiss the target
 //	ended        -                           done
 //	not known,   everything is sent          finish: the guest can run there alone
@@ -101,6 +104,8 @@ func conclude(m Moving) Step {
 	switch {
 	case m.Confirmed:
 		return StepWait // its state follows
+	case m.Moved != nil && m.Held && !*m.Moved:
+		return StepWait
 	case m.Moved != nil:
 		return StepConfirm
 	case !m.Performed:

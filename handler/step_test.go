@@ -55,6 +55,8 @@ func TestTheNextStepFollowsFromTheStageOfTheLauncher(t *testing.T) {
 		"restarted, and the outcome is known":        {Moving{State: at(sent), Moved: new(true)}, StepConfirm},
 		"it has moved":                               {Moving{State: at(sent), Performed: true, Moved: new(true)}, StepConfirm},
 		"it has not moved":                           {Moving{State: at(sent), Performed: true, Moved: new(false)}, StepConfirm},
+		"it has not moved, and is held":              {Moving{State: at(sent), Performed: true, Moved: new(false), Held: true}, StepWait},
+		"it has moved, and is to be held":            {Moving{State: at(sent), Performed: true, Moved: new(true), Held: true}, StepConfirm},
 		"the launcher knows the outcome":             {Moving{State: at(sent), Performed: true, Moved: new(true), Confirmed: true}, StepWait},
 		"an outcome before anything is sent is none": {Moving{State: at(begins), Moved: new(false)}, StepBegin},
 		"it stays":                          {Moving{State: at(stays), Performed: true, Asked: true}, StepDismiss},

@@ -184,8 +184,9 @@ type StartMigration struct {
 	// Pod is the UID of the target.
 	Pod      types.UID
 	Settings protocol.MigrationSettings
-	// Over says that the guest will never run at the target.
-	Over bool
+	// Over says that the guest will never run at the target, and Held that it is not to run on
+	// at the source yet.
+	Over, Held bool
 }
 
 // AbortMigration has the handler of the source end the migration of the VMI that is the

@@ -100,6 +100,9 @@ func (a AcceptMigration) String() string {
 }
 
 func (a StartMigration) String() string {
+	if a.Held {
+		return fmt.Sprintf("have the handler of the source hold VMI %s, which will never run in pod %s", a.Instance.Name, a.Pod)
+	}
 	if a.Over {
 		return fmt.Sprintf("have the handler of the source go on with VMI %s, which will never run in pod %s", a.Instance.Name, a.Pod)
 	}

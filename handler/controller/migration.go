@@ -329,6 +329,8 @@ func (c *Controller) start(ctx context.Context, of protocol.Target, options json
 	switch state := s.observe().State; {
 	case !names(v):
 		return s, transport.Refusal(protocol.ReasonUnavailable, "the VMI's status names another migration or target")
+	case m.Over && state != nil && state.End != nil && state.End.Reason == protocol.MovedAway:
+		return s, errMoved(m.UID)
 	case state != nil && !state.Movable:
 		return s, tooOld()
 	case v.DeletionTimestamp != nil && s.stage(v.Status.MigrationState) != protocol.MigrationSent:
@@ -347,8 +349,7 @@ func (c *Controller) begin(ctx context.Context, of protocol.Target, s *session, 
 		if r.uid != start.UID {
 			return transport.Refusal(protocol.ReasonBusy, "migration %s of the VMI has not ended", r.uid)
 		}
-		r.restart(start)
-		return nil
+		return r.restart(start)
 	}
 	if m.settling {
 		return errSettling
@@ -356,6 +357,9 @@ func (c *Controller) begin(ctx context.Context, of protocol.Target, s *session, 
 	r := newRunner(c, of, s, start)
 	r.vmi = v
 	if before := m.runners[of.Pod]; before != nil && before.uid == start.UID {
+		if err := before.restart(start); err != nil {
+			return err
+		}
 		r.finding = before.move().Finding // it had given up
 	}
 	if m.runners == nil {

@@ -223,12 +223,45 @@ func TestAGuestWhoseTargetDoesNotAnswerWaitsForAWordOfIt(t *testing.T) {
 	require.False(t, here || there, "nothing resumes it by time")
 	require.Error(t, m.ask(m.source, podUID, protocol.CallMigrationAbort, protocol.MigrationStep{UID: migration}), "it is too late")
 
-	require.NoError(t, m.startWith(func(s *protocol.MigrationStart) { s.Over, s.Address, s.Certificate = true, "", "" }), "the node of the target may be gone")
+	over := func(s *protocol.MigrationStart) { s.Over, s.Address, s.Certificate = true, "", "" }
+	require.NoError(t, m.startWith(func(s *protocol.MigrationStart) { over(s); s.Held = true }), "the node of the target may be gone")
+	time.Sleep(300 * time.Millisecond)
+	here, there = m.runs()
+	require.False(t, here || there, "what the target has of its state is there still")
+	require.NoError(t, m.startWith(over))
 	m.eventually("it runs again", func() bool { here, _ := m.runs(); return here })
 	m.eventually("that is reported", func() bool {
 		v := m.instance()
 		return v.Status.MigrationState.Failed && v.Status.Condition(vmi.ConditionPaused) == nil
 	})
+}
+
+func TestAGuestThatHasMovedIsNotHeldOrResumed(t *testing.T) {
+	t.Parallel()
+	m := newMoves(t, 1<<20, 1)
+	m.api.mu.Lock()
+	m.api.held = func(v *vmi.VirtualMachineInstance) bool { return v.Status.NodeName == otherNode } // the target's
+	m.api.mu.Unlock()
+	require.NoError(t, m.accept())
+	require.NoError(t, m.start())
+	m.eventually("it runs there", func() bool { _, there := m.runs(); return there })
+	m.eventually("its source knows", func() bool {
+		r := m.source.migrations.of(podUID)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.moved
+	})
+	for _, held := range []bool{true, false} {
+		err := m.startWith(func(s *protocol.MigrationStart) { s.Over, s.Held, s.Address, s.Certificate = true, held, "", "" })
+		var refusal *vmi.Refusal
+		require.ErrorAs(t, err, &refusal)
+		require.Equal(t, "MovedAway", refusal.Finding.Reason)
+	}
+	m.api.mu.Lock()
+	m.api.held = nil
+	m.api.mu.Unlock()
+	m.eventually("that is reported", func() bool { return m.instance().Status.NodeName == otherNode })
+	m.requireMoved()
 }
 
 func TestALauncherIsAskedToAbortWhateverItsSessionKnows(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/handler/stream"
 	"github.com/podvisor/podvisor/internal/carry"
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -58,6 +59,7 @@ type runner struct {
 	mu      sync.Mutex
 	start   protocol.MigrationStart
 	finding *vmi.Finding  // why it was given up
+	moved   bool          // the guest runs at the target, or ran there
 	changed chan struct{} // closed when start or finding changes
 
 	// Those of its own goroutine.
@@ -93,14 +95,33 @@ func (r *runner) over() bool {
 	}
 }
 
-// restart replaces what virt-controller says of the migration.
-func (r *runner) restart(start protocol.MigrationStart) {
+// restart replaces what virt-controller says of the migration. It is refused if that is that the
+// guest will never run at the target, and it did.
+func (r *runner) restart(start protocol.MigrationStart) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if start.Over && r.moved {
+		return errMoved(r.uid)
+	}
 	if r.start != start {
 		r.start = start
 		r.change()
 	}
+	return nil
+}
+
+// errMoved refuses what would have a guest run here that has moved.
+func errMoved(uid types.UID) error {
+	return transport.Refusal(string(protocol.MovedAway), "the guest of migration %s has moved: it is not here any more", uid)
+}
+
+// outcome notes whether the guest runs at the target. Since virt-controller was answered that it
+// never will, nothing else counts.
+func (r *runner) outcome(moved bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.moved = moved && !r.start.Over
+	r.known.Moved = new(r.moved)
 }
 
 // cease notes why the migration is to end. The first cause counts.
@@ -197,7 +218,7 @@ func (r *runner) observe(ctx context.Context) {
 	r.concludeWithout()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known.GivenUp = r.finding != nil
+	r.known.GivenUp, r.known.Held = r.finding != nil, r.start.Held
 	if r.start.Over && r.known.Moved == nil {
 		r.known.Moved = new(false)
 	}
@@ -368,19 +389,19 @@ func (r *runner) finish(ctx context.Context) error {
 		return r.ask(ctx, protocol.CallMigrationFinish, end, &r.finished)
 	})
 	if err == nil {
-		r.known.Moved = new(true)
+		r.outcome(true)
 		return nil
 	}
 	if f, _ := refusalOf(err); f.Reason == protocol.ReasonNotMoved {
 		r.cease(f)
-		r.known.Moved = new(false)
+		r.outcome(false)
 		return nil
 	}
 	if time.Since(r.asked) > lastPause {
 		r.asked = time.Now()
 		moved, failed := r.hasMoved(ctx)
 		if moved {
-			r.known.Moved = new(true)
+			r.outcome(true)
 			return nil
 		}
 		err = errors.Join(err, failed)

@@ -131,8 +131,12 @@ type MigrationStart struct {
 	Settings MigrationSettings `json:"settings,omitzero"`
 	// Over says that the guest will never run at the target: virt-controller knows that the
 	// pod there is over, on a node that lives, or that the node is fenced. A guest that stands
-	// still since everything of it was sent is resumed then.
+	// still since everything of it was sent is resumed then. It is refused with the reason
+	// [MovedAway] if the guest ran there.
 	Over bool `json:"over,omitempty"`
+	// Held says that it is not to be resumed yet: what the target has of its state is discarded
+	// before. A handler that answers takes no word of the target after it.
+	Held bool `json:"held,omitempty"`
 }
 
 // MigrationSettings are how a guest moves. A receiver that does not know a field moves the

@@ -131,9 +131,13 @@ func (c *migrationCalls) accept(ctx context.Context, o vmi.Object, a scheduler.A
 func (c *migrationCalls) start(ctx context.Context, o vmi.Object, a scheduler.StartMigration) {
 	to := a.Instance.Status.MigrationState.TargetNode
 	if a.Over { // the handler of the target is not needed, and its node may be gone
-		c.ask(ctx, o, func(k *migration.Calls) *migration.Asked { return &k.Over }, moveTime, func(ctx context.Context) error {
+		which := func(k *migration.Calls) *migration.Asked { return &k.Over }
+		if a.Held {
+			which = func(k *migration.Calls) *migration.Asked { return &k.Hold }
+		}
+		c.ask(ctx, o, which, moveTime, func(ctx context.Context) error {
 			return c.handlers.Call(ctx, a.Instance, "", protocol.CallMigrationStart, protocol.MigrationStart{
-				UID: o.GetUID(), Node: to, Pod: a.Pod, Settings: a.Settings, Over: true,
+				UID: o.GetUID(), Node: to, Pod: a.Pod, Settings: a.Settings, Over: true, Held: a.Held,
 			})
 		})
 		return

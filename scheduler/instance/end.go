@@ -85,7 +85,7 @@ func endOf(p *corev1.Pod) end {
 			e = end{succeeded: t.ExitCode == 0, at: t.FinishedAt.Time, Finding: e.Finding}
 			if f := said(s.Name, t); t.ExitCode != 0 {
 				e.Finding = f
-			} else if f.Reason == string(protocol.MovedAway) {
+			} else if launched.MovedAway(p) {
 				e.succeeded, e.movedAway, e.Finding = false, true, f
 			}
 		case t.ExitCode != 0 && e.at.IsZero():

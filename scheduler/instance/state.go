@@ -23,11 +23,11 @@ import (
 //	runs in the target      not labelled              labelled; the others are deleted
 //	runs                    labelled                  the others are deleted
 //	runs, migration failed  not labelled              deleted
-//	ended, migration failed not labelled              deleted
 //	ended, migration done   not labelled              labelled; the others are deleted
-//	ended while it moved    not labelled, and its     deleted
-//	                        launcher ran no guest
-//	ended while it moved    not labelled              labelled, when the target has ended; the others stay
+//	ended while it moved,   not labelled, and its     deleted
+//	  or failed to          launcher ran no guest
+//	ended while it moved,   not labelled              labelled, when the target has ended; the others stay
+//	  or failed to
 //	ended, no state in it   labelled, another too     deleted
 
 // heldState is for a VMI whose active pod may run a guest.
@@ -57,11 +57,9 @@ func leftState(o Observed, over bool) []scheduler.Action {
 	}
 	s, t := o.VMI.Status.MigrationState, o.target()
 	switch {
-	case s == nil || t == nil:
+	case s == nil || t == nil || t.DeletionTimestamp != nil:
 		return nil
-	case s.Failed:
-		return withoutState(t)
-	case s.Completed:
+	case s.Completed && !s.Failed:
 		return append(labelState(o, t), o.otherState(t)...)
 	}
 	i := slices.IndexFunc(others(o), func(p *corev1.Pod) bool { return p.Name == s.TargetPod })

@@ -182,9 +182,12 @@ func brief(p scheduler.Plan) string {
 		case scheduler.AcceptMigration:
 			out = append(out, "accept "+string(a.Pod))
 		case scheduler.StartMigration:
-			if a.Over {
+			switch {
+			case a.Held:
+				out = append(out, "hold "+string(a.Pod))
+			case a.Over:
 				out = append(out, "over "+string(a.Pod))
-			} else {
+			default:
 				out = append(out, "start "+string(a.Pod))
 			}
 		case scheduler.AbortMigration:
@@ -196,17 +199,20 @@ func brief(p scheduler.Plan) string {
 	return strings.Join(out, ", ")
 }
 
+// asked is a call that was done that long ago, and refused one that was not.
+func asked(d time.Duration) migration.Asked {
+	return migration.Asked{Since: now.Add(-d), At: now.Add(-d)}
+}
+
+func refused(d time.Duration, reason string) migration.Asked {
+	a := asked(d)
+	a.Refusal = &vmi.Finding{Reason: reason, Message: "why"}
+	return a
+}
+
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	const failed = "Failed, FailedMigration, release"
-	asked := func(d time.Duration) migration.Asked {
-		return migration.Asked{Since: now.Add(-d), At: now.Add(-d)}
-	}
-	refused := func(d time.Duration, reason string) migration.Asked {
-		a := asked(d)
-		a.Refusal = &vmi.Finding{Reason: reason, Message: "why"}
-		return a
-	}
 	with := func(o migration.Observed, change func(*migration.Observed)) migration.Observed { change(&o); return o }
 	turn := func(o *migration.Observed) { o.Turn = true }
 	waits := func(m *vmi.VirtualMachineInstanceMigration) {

@@ -90,13 +90,35 @@ func call(o Observed) ([]scheduler.Action, time.Duration) {
 	if left := start.rests(o.Now); left > 0 {
 		return nil, soonest(left, accept.rests(o.Now))
 	}
-	return []scheduler.Action{startOf(o, false)}, 0
+	return []scheduler.Action{startOf(o)}, 0
 }
 
-// startOf is the call to the handler of the source. over says that the target is over.
-func startOf(o Observed, over bool) scheduler.StartMigration {
+// startOf is the call to the handler of the source.
+func startOf(o Observed) scheduler.StartMigration {
 	settings := protocol.MigrationSettingsOf(state(o).MigrationConfiguration, o.VMI)
-	return scheduler.StartMigration{Instance: o.VMI, Pod: targetUID(o), Settings: settings, Over: over}
+	return scheduler.StartMigration{Instance: o.VMI, Pod: targetUID(o), Settings: settings}
+}
+
+// keepOn has the handler of the source go on with a guest of which the target is over. The
+// source may run on then, and no start may use what the target has of its state: that is
+// discarded before, and before that the handler says that the guest has not moved.
+func keepOn(o Observed) (actions []scheduler.Action, again time.Duration) {
+	call, discard := startOf(o), discardClaim(o)
+	call.Over = true
+	asked := o.Calls.Over
+	if len(discard) > 0 {
+		asked, call.Held = o.Calls.Hold, true
+	}
+	left := asked.rests(o.Now)
+	switch {
+	case asked.Now:
+		return nil, 0
+	case call.Held && asked.done():
+		return discard, retryTime
+	case left <= 0:
+		actions = []scheduler.Action{call}
+	}
+	return actions, min(max(left, retryTime), reportTime)
 }
 
 // rests is how long the call is not made again. It is not positive if it is due.
@@ -117,6 +139,9 @@ func stop(o Observed, why string) scheduler.Plan {
 	byUser := o.Migration.DeletionTimestamp != nil
 	abort := o.Calls.Abort
 	begun := state(o).StartTimestamp != nil
+	if begun && over(o) && !poweredOff(o) && hasMoved(o) {
+		return writeMoved(o)
+	}
 	if (abort.done() || abort.unknown()) && !begun && !o.Now.Before(abort.At.Add(reportTime)) || begun && isOver(o) {
 		return writeFailure(o, why)
 	}
@@ -138,14 +163,10 @@ func stop(o Observed, why string) scheduler.Plan {
 		p.Actions = append(p.Actions, calls...)
 		p.Recheck = soonest(p.Recheck, again)
 	}
-	if begun && over(o) && !poweredOff(o) && !o.Calls.Over.Now {
-		left := o.Calls.Over.rests(o.Now)
-		if left <= 0 {
-			// The source may run on then, and no start may use what the target has of its state.
-			p.Actions = append(p.Actions, discardClaim(o)...)
-			p.Actions = append(p.Actions, startOf(o, true))
-		}
-		p.Recheck = soonest(p.Recheck, min(max(left, retryTime), reportTime))
+	if begun && over(o) && !poweredOff(o) {
+		actions, again := keepOn(o)
+		p.Actions = append(p.Actions, actions...)
+		p.Recheck = soonest(p.Recheck, again)
 	}
 	return p
 }
@@ -205,6 +226,18 @@ func writeFailure(o Observed, why string) scheduler.Plan {
 		scheduler.WriteInstance{From: o.VMI, To: to},
 		say(o, true, FailedMigration, fmt.Sprintf("The migration to node %s has failed: %s", s.TargetNode, s.FailureReason)),
 	}, fail(after, s.FailureReason).Actions)}
+}
+
+// writeMoved writes into the VMI that it has moved, as the handler of the target would have done
+// that did not come to it before its launcher ended. The VMI ends with the target then, and its
+// state is there.
+func writeMoved(o Observed) scheduler.Plan {
+	to, now := o.VMI.DeepCopy(), metav1.NewTime(o.Now)
+	s := to.Status.MigrationState
+	s.Completed, s.EndTimestamp = true, &now
+	to.Status.NodeName = s.TargetNode
+	to.Status.Evacuate("", now)
+	return scheduler.Plan{Actions: []scheduler.Action{scheduler.WriteInstance{From: o.VMI, To: to}}}
 }
 
 // soonest is the shorter of two times that are not 0.

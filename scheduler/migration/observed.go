@@ -67,8 +67,9 @@ type Settings struct {
 
 // Calls are the calls of a migration to the handlers of its nodes.
 type Calls struct {
-	// Over is the start that says that the target is over.
-	Accept, Start, Over, Abort Asked
+	// Over is the start that says that the target is over, and Hold the one before, after
+	// which the guest does not run on yet.
+	Accept, Start, Hold, Over, Abort Asked
 }
 
 // Asked is what is known of a call that is repeated. The zero value was never made.
@@ -133,6 +134,18 @@ func over(o Observed) bool {
 		return o.TargetFenced || why != nil && why.Reason == protocol.ReasonNotMoved
 	}
 	return launched.Ended(o.Target) || o.TargetFenced
+}
+
+// hasMoved says that the guest ran at the target, by the handler of the source or by the end of
+// its launcher.
+func hasMoved(o Observed) bool {
+	for _, a := range []Asked{o.Calls.Hold, o.Calls.Over} {
+		if a.Refusal != nil && a.Refusal.Reason == string(protocol.MovedAway) {
+			return true
+		}
+	}
+	p := source(o)
+	return p != nil && launched.MovedAway(p)
 }
 
 // targetUID is the UID of the target, which may have been removed. Empty: it is not known.

@@ -112,7 +112,49 @@ func TestAMigrationThatWasNotHandedOverLeavesNoClaim(t *testing.T) {
 func TestNoStartUsesTheClaimOfATargetThatIsOver(t *testing.T) {
 	t.Parallel()
 	o := withState(observed(move("Running"), running(begun), launcher(), target(ends(137))))
-	require.Equal(t, "abort, scheduler.DeleteClaim, over p2", brief(migration.Decide(o)), "the claim first: the source may run on then")
+	require.Equal(t, "abort, hold p2", brief(migration.Decide(o)), "the source may have to say that the guest ran there")
+	o.Calls.Abort = refused(0, "Unavailable")
+	o.Calls.Hold.Now = true
+	require.Empty(t, brief(migration.Decide(o)))
+	o.Calls.Hold = refused(time.Second, "Unavailable")
+	require.Empty(t, brief(migration.Decide(o)))
+	o.Calls.Hold = asked(0)
+	p := migration.Decide(o)
+	require.Equal(t, "scheduler.DeleteClaim", brief(p), "the claim before: the source may run on then")
+	require.Positive(t, p.Recheck)
 	o.Claim.DeletionTimestamp = new(ago(0))
-	require.Equal(t, "abort, over p2", brief(migration.Decide(o)))
+	require.Equal(t, "over p2", brief(migration.Decide(o)))
+	o.Claim = nil
+	require.Equal(t, "over p2", brief(migration.Decide(o)))
+}
+
+func TestAGuestThatRanAtATargetThatIsOverHasMoved(t *testing.T) {
+	t.Parallel()
+	for name, say := range map[string]func(*migration.Observed){
+		"its source says so":      func(o *migration.Observed) { o.Calls.Hold = refused(0, "MovedAway") },
+		"it says so later":        func(o *migration.Observed) { o.Calls.Hold, o.Calls.Over = asked(0), refused(0, "MovedAway") },
+		"its source has ended so": func(o *migration.Observed) { movesAway(o.Pods[0]) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := withState(observed(move("Running"), running(begun), launcher(), target(ends(137))))
+			say(&o)
+			p := migration.Decide(o)
+			require.Len(t, p.Actions, 1, "no claim is deleted: it has the state")
+			w := p.Actions[0].(scheduler.WriteInstance)
+			require.Equal(t, o.VMI.Status.MigrationState.TargetNode, w.To.Status.NodeName)
+			require.True(t, w.To.Status.MigrationState.Completed)
+			require.False(t, w.To.Status.MigrationState.Failed)
+			o.VMI = w.To
+			require.Equal(t, "Succeeded, SuccessfulMigration, release", brief(migration.Decide(o)))
+		})
+	}
+}
+
+// movesAway ends a pod whose guest runs in another one.
+func movesAway(p *corev1.Pod) {
+	p.Status.Phase = corev1.PodSucceeded
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: vmi.ComputeContainer, State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{Message: "MovedAway: the guest runs in another pod"},
+	}}}
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -170,4 +171,15 @@ func Compute(p *corev1.Pod) *corev1.ContainerStatus {
 		return nil
 	}
 	return &p.Status.ContainerStatuses[i]
+}
+
+// MovedAway reports whether the launcher of the pod has ended and says that its guest runs in
+// another pod.
+func MovedAway(p *corev1.Pod) bool {
+	c := Compute(p)
+	if c == nil || c.State.Terminated == nil || c.State.Terminated.ExitCode != 0 {
+		return false
+	}
+	e, ok := protocol.ParseTermination(strings.TrimSpace(c.State.Terminated.Message))
+	return ok && e.Reason == protocol.MovedAway
 }
