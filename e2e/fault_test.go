@@ -143,7 +143,7 @@ func (s space) fullDisk(name string) (v *vmi.VirtualMachineInstance, n traces, l
 		"- dd if=/dev/zero of=/dev/disk/by-id/virtio-scratch bs=1M count=48 || dd if=/dev/zero of=/dev/vdc bs=1M count=48",
 		"- sync",
 		"- echo wrote all of it > /dev/console",
-	), vmitest.WithEmptyDisk("scratch", "64Mi"), vmitest.WithGracePeriod(600), onNode("n2")))
+	), vmitest.WithEmptyDisk("scratch", "64Mi"), vmitest.WithGracePeriod(2400), onNode("n2")))
 	n = traces{t: s.t, node: "n2"}
 	launcher = n.freezeLauncher(name)
 	n.run("mount -N " + launcher + " -t tmpfs -o size=16m,uid=107,gid=107,mode=0755 tmpfs " + vmi.EphemeralDisksDir)

@@ -83,7 +83,7 @@ func TestALivenessProbeEndsAVMIWhoseAgentIsGone(t *testing.T) {
 	seen := s.newVisitor()
 	v := guest("alive", commands(map[string]string{"stop": "killall qemu-ga"}))
 	v.Spec.LivenessProbe = quick(vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}})
-	v.Spec.LivenessProbe.InitialDelaySeconds, v.Spec.LivenessProbe.FailureThreshold = 120, 30 // a guest may take minutes to boot
+	v.Spec.LivenessProbe.InitialDelaySeconds, v.Spec.LivenessProbe.FailureThreshold = 120, 60 // a guest may take minutes to boot
 	v.Spec.ReadinessProbe = quick(vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}})
 	v.Spec.ReadinessProbe.PeriodSeconds = 15 // the kubelet drops the events of a pod after 25
 	s.create(v)
