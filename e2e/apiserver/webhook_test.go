@@ -98,17 +98,17 @@ func (w *webhooks) register() {
 		}
 	}
 	mutating.Name, validating.Name = w.config.Webhooks, w.config.Webhooks
-	const patience = 30 // the API server permits no more
+	const longest = 30 // seconds; the API server permits no more
 	for i := range mutating.Webhooks {
 		if !w.limits {
-			mutating.Webhooks[i].TimeoutSeconds = new(int32(patience))
+			mutating.Webhooks[i].TimeoutSeconds = new(int32(longest))
 		}
 		mutating.Webhooks[i].NamespaceSelector = only
 		mutating.Webhooks[i].ClientConfig.Service.Namespace, mutating.Webhooks[i].ClientConfig.Service.Name = w.name, w.config.Service
 	}
 	for i := range validating.Webhooks {
 		if !w.limits {
-			validating.Webhooks[i].TimeoutSeconds = new(int32(patience))
+			validating.Webhooks[i].TimeoutSeconds = new(int32(longest))
 		}
 		validating.Webhooks[i].NamespaceSelector = only
 		validating.Webhooks[i].ClientConfig.Service.Namespace, validating.Webhooks[i].ClientConfig.Service.Name = w.name, w.config.Service
