@@ -105,6 +105,9 @@ func decide(o Observed) scheduler.Plan {
 	case phase.Final():
 		p := ended(o)
 		p.Actions = append(p.Actions, leftState(o, false)...)
+		if _, ok := o.VMI.Labels[vmi.MigrationTargetNodeLabel]; ok { // it ended while it moved
+			p.Actions = append(p.Actions, relabelled(o)...)
+		}
 		return deleteOthers(o, p)
 	case handedOver(o.VMI):
 		return watch(o)

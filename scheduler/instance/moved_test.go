@@ -115,7 +115,11 @@ func TestTheLabelsSayWhereAVMIIsAndWhereItMovesTo(t *testing.T) {
 		"it is about to be handed over":              {stored(vmi.PhaseRunning, readyNow, given), secondPod(running), nil},
 		"the target ended before":                    {stored(vmi.PhaseRunning, readyNow, given), secondPod(exited(1, time.Second, "")), scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
 		"it stays, and the target is there":          {stored(vmi.PhaseRunning, moves, readyNow, given, hasFailed), secondPod(running), nil},
-		"it stays":                                   {stored(vmi.PhaseRunning, moves, readyNow, given, hasFailed), nil, scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
+		"it has ended while it moved":                {stored(vmi.PhaseFailed, moves, given), secondPod(running), nil},
+		"it has ended, and had failed to move":       {stored(vmi.PhaseFailed, moves, given, hasFailed), nil, scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
+		"it has ended where it had moved to": {stored(vmi.PhaseFailed, arrived), secondPod(exited(1, time.Second, "")),
+			scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel}}},
+		"it stays": {stored(vmi.PhaseRunning, moves, readyNow, given, hasFailed), nil, scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
