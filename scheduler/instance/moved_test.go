@@ -119,6 +119,8 @@ func TestTheLabelsSayWhereAVMIIsAndWhereItMovesTo(t *testing.T) {
 		"it has ended, and had failed to move":       {stored(vmi.PhaseFailed, moves, given, hasFailed), nil, scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
 		"it has ended where it had moved to": {stored(vmi.PhaseFailed, arrived), secondPod(exited(1, time.Second, "")),
 			scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel}}},
+		"it has ended there, and its pod was removed": {stored(vmi.PhaseFailed, arrived), nil,
+			scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel}}},
 		"it stays": {stored(vmi.PhaseRunning, moves, readyNow, given, hasFailed), nil, scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,11 @@ func outdated(o Observed) (is, known bool) {
 // runsIn is the image of the launcher that the VMI runs in. Empty: it is not known. Right
 // after a migration the status still has that of the pod that the VMI has left.
 func runsIn(o Observed) string {
-	if m := o.VMI.Status.MigrationState; m != nil && m.Completed && !m.Failed {
-		return image(o.Pods.Active)
+	switch m := o.VMI.Status.MigrationState; {
+	case m == nil || !m.Completed || m.Failed:
+		return o.VMI.Status.LauncherContainerImageVersion
+	case o.Pods.Active == nil:
+		return ""
 	}
-	return o.VMI.Status.LauncherContainerImageVersion
+	return image(o.Pods.Active)
 }
