@@ -40,6 +40,9 @@ func (s *scene) pids(component string, l *life) (pids []int) {
 		}
 		return pids
 	}
+	if l.journey != nil {
+		return l.journey.pids(component)
+	}
 	for _, p := range watched().pods() {
 		if slices.Contains(l.pods, p.pod) && p.role() == component {
 			pids = append(pids, p.pid)
@@ -54,6 +57,9 @@ func (s *scene) components(l *life) (all []string) {
 	if s.Component != "" {
 		return nil // it is asked without a fault only
 	}
+	if l.journey != nil {
+		return l.journey.components()
+	}
 	for c := range crashKinds {
 		if slices.Contains(nodePrograms, c) || len(s.pids(c, l)) > 0 {
 			all = append(all, c)
@@ -65,6 +71,12 @@ func (s *scene) components(l *life) (all []string) {
 
 // inject injects the fault, and reports whether there was what it is for.
 func (s *scene) inject(l *life) bool {
+	if l.journey != nil {
+		l.journey.at = time.Now()
+	}
+	if s.Kind == fault.Removed {
+		return s.remove(l)
+	}
 	pids := s.pids(s.Component, l)
 	if len(pids) == 0 {
 		return false
@@ -325,6 +337,10 @@ func (s *scene) look() (shot, error) {
 func (s *scene) oracle(trace string) {
 	s.t.Helper()
 	s.leavesNothing()
+	if trace == "move" {
+		s.journeyOracle()
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lives, failed := map[string]int{"vmi": 1, "guest": 1, "vm": 2}[trace], 0
@@ -494,6 +510,9 @@ func (s *scene) history() string {
 	fmt.Fprintf(&out, "hit: %t; steps: %q\n", s.hit, s.steps)
 	for _, l := range s.lives {
 		fmt.Fprintf(&out, "VMI %s #%d: phases %q, reason %q, %d pods, %d QEMUs, gone: %t\n", l.name, l.number, l.phases, l.reason, len(l.pods), len(l.qemus), l.gone)
+		if l.journey != nil {
+			out.WriteString(l.journey.history())
+		}
 	}
 	return out.String()
 }

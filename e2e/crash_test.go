@@ -54,7 +54,7 @@ type known struct {
 func (k known) points() (all []fault.Point) {
 	for _, step := range slices.SortedFunc(maps.Keys(k.running), func(a, b fault.Step) int { return cmp.Compare(a.String(), b.String()) }) {
 		for _, c := range k.running[step] {
-			for _, kind := range crashKinds[c] {
+			for _, kind := range append(slices.Clip(crashKinds[c]), moveKinds[c]...) {
 				all = append(all, fault.Point{Component: c, Kind: kind, Step: step})
 			}
 		}
@@ -66,42 +66,52 @@ func (k known) points() (all []fault.Point) {
 // may come too late for them.
 func endsBySelf(s fault.Step) bool {
 	_, state, _ := strings.Cut(s.Name, " ")
-	return slices.Contains([]string{"QEMU ended", "end written", "launcher ended", "pod ended", "pod gone", "gone"}, state)
+	return slices.Contains([]string{"QEMU ended", "end written", "launcher ended", "pod ended", "pod gone", "gone"}, state) || slices.Contains(lateMoves, state)
 }
+
+// ofMove reports whether the point is one of a migration.
+func ofMove(p fault.Point) bool { return strings.HasPrefix(p.Step.Name, "move ") }
+
+// movePoints is how many points of migrations are chosen at most.
+const movePoints = 2
 
 func chosen(list, value string) bool {
 	return list == "" || slices.Contains(strings.Split(list, ","), value)
 }
 
 // TestCrashes kills and stops what runs a VMI on its node, at every state of its life that can
-// be observed. Without a flag it does some of the points that leave other VMIs alone.
+// be observed, and what moves it to another node. Without a flag it does some of the points that leave other VMIs alone.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	testenv.Root(t)
 	require.NoError(t, world.err, "set up the cluster")
+	loadCounter(t)
 	k := baseline(t)
 	var some []fault.Point
 	for _, p := range k.points() {
 		of := chosen(*crashOnly, p.Component) && chosen(*crashKind, string(p.Kind)) && (*crashStep == "" || p.Step.String() == *crashStep)
 		if !*crashWhole && *crashStep == "" {
-			of = of && !slices.Contains(nodePrograms, p.Component) && !strings.HasPrefix(p.Step.Name, "guest ") && !endsBySelf(p.Step)
+			of = of && !slices.Contains(nodePrograms, p.Component) && !slices.Contains(clusterPrograms, p.Component) && !strings.HasPrefix(p.Step.Name, "guest ") && !endsBySelf(p.Step)
 		}
 		if of {
 			some = append(some, p)
 		}
 	}
-	n := len(some)
 	if !*crashWhole && *crashStep == "" {
-		n = *crashPoints
+		move := slices.DeleteFunc(slices.Clone(some), func(p fault.Point) bool { return !ofMove(p) })
+		move = fault.Choose(move, min(movePoints, *crashPoints), *crashSeed)
+		some = slices.DeleteFunc(some, ofMove)
+		some = append(fault.Choose(some, *crashPoints-len(move), *crashSeed), move...)
+	} else {
+		some = fault.Choose(some, len(some), *crashSeed)
 	}
-	some = fault.Choose(some, n, *crashSeed)
 	require.NotEmpty(t, some, "no step is so")
 	r := &results{began: time.Now(), survived: map[string]int{}, missed: map[string]int{}, failed: map[string]int{}}
 	defer r.say(t, len(k.running))
 	t.Run("pods", func(t *testing.T) {
 		turn := make(chan struct{}, *crashBeside)
 		for _, p := range some {
-			if slices.Contains(nodePrograms, p.Component) {
+			if slices.Contains(nodePrograms, p.Component) || slices.Contains(clusterPrograms, p.Component) {
 				continue
 			}
 			t.Run(p.String(), func(t *testing.T) {
@@ -126,6 +136,13 @@ func TestCrashes(t *testing.T) {
 					}
 				}
 			})
+		}
+	})
+	t.Run("cluster", func(t *testing.T) {
+		for _, p := range some {
+			if slices.Contains(clusterPrograms, p.Component) {
+				t.Run(p.String(), func(t *testing.T) { k.try(t, p, "n1", r) })
+			}
 		}
 	})
 }
@@ -212,6 +229,10 @@ func play(t *testing.T, p fault.Point, trace, node string, want map[string]shot)
 	if slices.Contains(nodePrograms, p.Component) {
 		s.awaitNode()
 		defer s.awaitNode()
+	}
+	if slices.Contains(clusterPrograms, p.Component) {
+		s.renew()
+		defer s.renew()
 	}
 	crashTraces[trace](s)
 	s.awaitFault()

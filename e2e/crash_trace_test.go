@@ -32,6 +32,8 @@ type life struct {
 	qemus  []process // each that there was
 	seen   map[string]bool
 	netns  map[types.UID]uint64 // of pods
+
+	journey *journey // of a VMI that moves; nil: it does not
 }
 
 // scene is a trace that is watched, with a fault or none.
@@ -63,7 +65,16 @@ func (s *scene) watch() {
 	require.NoError(s.t, err)
 	pods, err := world.kube.CoreV1().Pods(s.name).Watch(ctx, metav1.ListOptions{LabelSelector: vmi.AppLabel + "=" + vmi.LauncherApp})
 	require.NoError(s.t, err)
+	migrations, err := world.vmis.VirtualMachineInstanceMigrations(s.name).Watch(ctx, metav1.ListOptions{})
+	require.NoError(s.t, err)
 	var wg sync.WaitGroup
+	wg.Go(func() {
+		for e := range migrations.ResultChan() {
+			if m, ok := e.Object.(*vmi.VirtualMachineInstanceMigration); ok {
+				s.migrationOf(m)
+			}
+		}
+	})
 	wg.Go(func() {
 		for e := range vmis.ResultChan() {
 			if v, ok := e.Object.(*vmi.VirtualMachineInstance); ok {
@@ -84,6 +95,7 @@ func (s *scene) watch() {
 		cancel()
 		vmis.Stop()
 		pods.Stop()
+		migrations.Stop()
 		wg.Wait()
 		s.faults.Wait()
 	})
@@ -99,6 +111,13 @@ func (s *scene) life(uid types.UID) *life {
 	l := &life{uid: uid, number: len(s.lives) + 1, seen: map[string]bool{}, netns: map[types.UID]uint64{}}
 	s.lives = append(s.lives, l)
 	return l
+}
+
+// named gives the life its name. That of a VMI that moves has a journey.
+func (l *life) named(name string) {
+	if l.name = name; name == "move" && l.journey == nil {
+		l.journey = &journey{}
+	}
 }
 
 // see notes a state of a VMI, and injects the fault if that is to be now. The caller has locked s.
@@ -119,11 +138,15 @@ func (s *scene) instance(v *vmi.VirtualMachineInstance, gone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.life(v.UID)
-	l.name = v.Name
+	l.named(v.Name)
 	if len(l.phases) == 0 || l.phases[len(l.phases)-1] != v.Status.Phase {
 		l.phases = append(l.phases, v.Status.Phase)
 	}
 	l.reason, l.gone = v.Status.Reason, gone
+	if l.journey != nil {
+		s.moves(l, v)
+		return
+	}
 	s.see(l, "created")
 	if v.Status.Phase == vmi.PhaseScheduled {
 		s.see(l, "handed over")
@@ -150,10 +173,14 @@ func (s *scene) launcherPod(p *corev1.Pod, gone bool) {
 	defer s.mu.Unlock()
 	l := s.life(types.UID(p.Labels[vmi.CreatedByLabel]))
 	if l.name == "" {
-		l.name = p.Annotations[vmi.DomainAnnotation]
+		l.named(p.Annotations[vmi.DomainAnnotation])
 	}
 	if !slices.Contains(l.pods, p.UID) {
 		l.pods = append(l.pods, p.UID)
+	}
+	if l.journey != nil {
+		s.movePod(l, p, gone)
+		return
 	}
 	s.see(l, "pod created")
 	if p.Spec.NodeName != "" {
@@ -178,6 +205,10 @@ func (s *scene) processes(all []process) {
 	defer s.mu.Unlock()
 	for _, l := range s.lives {
 		if l.seen["launcher ended"] && l.gone {
+			continue
+		}
+		if l.journey != nil {
+			s.moveProcesses(l, all)
 			continue
 		}
 		now := map[string]bool{}
@@ -213,9 +244,7 @@ func (s *scene) processes(all []process) {
 
 // launcher sees what there is of a launcher besides its process.
 func (s *scene) launcher(l *life, p process) {
-	if l.netns[p.pod] == 0 {
-		l.netns[p.pod] = inode(fmt.Sprintf("/proc/%d/ns/net", p.pid))
-	}
+	s.netnsOf(l, p)
 	if !l.seen["socket listens"] {
 		_, err := os.Stat(filepath.Join(root(p.node), "var/lib/kubelet/pods", string(p.pod), "volumes/kubernetes.io~empty-dir", vmi.SocketsVolume, vmi.LauncherSocket))
 		if err == nil {
@@ -236,6 +265,13 @@ func (s *scene) launcher(l *life, p process) {
 	}
 }
 
+// netnsOf notes the network of the pod of a launcher.
+func (s *scene) netnsOf(l *life, p process) {
+	if l.netns[p.pod] == 0 {
+		l.netns[p.pod] = inode(fmt.Sprintf("/proc/%d/ns/net", p.pid))
+	}
+}
+
 func inode(path string) uint64 {
 	var stat unix.Stat_t
 	if unix.Stat(path, &stat) != nil {
@@ -249,6 +285,7 @@ var crashTraces = map[string]func(*scene){
 	"vmi":   (*scene).traceVMI,
 	"vm":    (*scene).traceVM,
 	"guest": (*scene).traceGuest,
+	"move":  (*scene).traceMove,
 }
 
 // traceVMI makes a VMI without a guest, and deletes it when it runs.
