@@ -255,7 +255,7 @@ func TestAGuestThatHasMovedIsNotHeldOrResumed(t *testing.T) {
 		err := m.startWith(func(s *protocol.MigrationStart) { s.Over, s.Held, s.Address, s.Certificate = true, held, "", "" })
 		var refusal *vmi.Refusal
 		require.ErrorAs(t, err, &refusal)
-		require.Equal(t, "MovedAway", refusal.Finding.Reason)
+		require.Equal(t, "MovedAway", refusal.Reason)
 	}
 	m.api.mu.Lock()
 	m.api.held = nil
