@@ -139,7 +139,7 @@ func stop(o Observed, why string) scheduler.Plan {
 	byUser := o.Migration.DeletionTimestamp != nil
 	abort := o.Calls.Abort
 	begun := state(o).StartTimestamp != nil
-	if begun && over(o) && !poweredOff(o) && hasMoved(o) {
+	if over(o) && !poweredOff(o) && hasMoved(o) {
 		return writeMoved(o)
 	}
 	if (abort.done() || abort.unknown()) && !begun && !o.Now.Before(abort.At.Add(reportTime)) || begun && isOver(o) {
@@ -235,6 +235,9 @@ func writeMoved(o Observed) scheduler.Plan {
 	to, now := o.VMI.DeepCopy(), metav1.NewTime(o.Now)
 	s := to.Status.MigrationState
 	s.Completed, s.EndTimestamp = true, &now
+	if s.StartTimestamp == nil { // the handler of the source was late too
+		s.StartTimestamp = &now
+	}
 	to.Status.NodeName = s.TargetNode
 	to.Status.Evacuate("", now)
 	return scheduler.Plan{Actions: []scheduler.Action{scheduler.WriteInstance{From: o.VMI, To: to}}}

@@ -134,6 +134,11 @@ func TestAGuestThatRanAtATargetThatIsOverHasMoved(t *testing.T) {
 		"its source says so":      func(o *migration.Observed) { o.Calls.Hold = refused(0, "MovedAway") },
 		"it says so later":        func(o *migration.Observed) { o.Calls.Hold, o.Calls.Over = asked(0), refused(0, "MovedAway") },
 		"its source has ended so": func(o *migration.Observed) { movesAway(o.Pods[0]) },
+		"that it was sent was not written": func(o *migration.Observed) {
+			movesAway(o.Pods[0])
+			o.VMI.Status.MigrationState.StartTimestamp = nil
+			o.Calls.Abort = refused(time.Minute, vmi.RefusedNotFound)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,6 +150,7 @@ func TestAGuestThatRanAtATargetThatIsOverHasMoved(t *testing.T) {
 			require.Equal(t, o.VMI.Status.MigrationState.TargetNode, w.To.Status.NodeName)
 			require.True(t, w.To.Status.MigrationState.Completed)
 			require.False(t, w.To.Status.MigrationState.Failed)
+			require.NotNil(t, w.To.Status.MigrationState.StartTimestamp)
 			o.VMI = w.To
 			require.Equal(t, "Succeeded, SuccessfulMigration, release", brief(migration.Decide(o)))
 		})
