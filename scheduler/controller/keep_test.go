@@ -30,7 +30,7 @@ import (
 )
 
 // worlds is how many situations decisions are compared in.
-const worlds = 600
+const worlds = 300
 
 // A decision that reads what is dropped differs: in the objects every field has a value.
 func TestADecisionIsTheSameByWhatIsKept(t *testing.T) {
