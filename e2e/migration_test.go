@@ -30,6 +30,7 @@ func movingAddress(number int) string { return fmt.Sprintf("192.168.82.%d", numb
 // keepsJournal writes records to the disk with the serial number journal, past all caches,
 // and reads each one back before it writes the next. The page state has the boot ID, the
 // number of the last record and the uptime, and the page faults what was not as written.
+// Between two records it rests, or it takes an emulated processor from the other guests.
 const keepsJournal = `#!/bin/sh
 mkdir -p /tmp /www
 boot=$(cat /proc/sys/kernel/random/boot_id)
@@ -49,6 +50,7 @@ while :; do
   read up idle < /proc/uptime
   echo "$boot $n $up" > /www/.state
   mv /www/.state /www/state
+  usleep 200000
 done &
 `
 
