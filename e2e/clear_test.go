@@ -103,8 +103,20 @@ func (s space) occupy(node, class string) {
 	n, err := world.kube.CoreV1().Nodes().Get(s.t.Context(), node, metav1.GetOptions{})
 	require.NoError(s.t, err)
 	free := n.Status.Allocatable.Memory().DeepCopy()
-	pods, err := world.kube.CoreV1().Pods("").List(s.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
-	require.NoError(s.t, err)
+	var pods *corev1.PodList
+	// What the tests before have left takes its memory until it is gone.
+	eventually(s.t, long, func() error {
+		pods, err = world.kube.CoreV1().Pods("").List(s.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+		if err != nil {
+			return err
+		}
+		for _, p := range pods.Items {
+			if p.Namespace != s.name && strings.HasPrefix(p.Namespace, "e2e-") {
+				return fmt.Errorf("pod %s of namespace %s is on node %s", p.Name, p.Namespace, node)
+			}
+		}
+		return nil
+	})
 	for _, p := range pods.Items {
 		if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 			continue
