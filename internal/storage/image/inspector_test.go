@@ -73,7 +73,7 @@ func child(args []string) error {
 		var all [][]byte
 		for range 256 {
 			b := make([]byte, 1<<20)
-			for i := range b {
+			for i := 0; i < len(b); i += os.Getpagesize() {
 				b[i] = 1
 			}
 			all = append(all, b)
@@ -205,7 +205,7 @@ func TestTheMemoryOfAnInspectionIsConfigured(t *testing.T) {
 		require.NoError(t, err, "less than the program itself needs is not taken")
 	}
 	i = as("grow")
-	i.MemoryBytes = 4 << 30 // with the race detector the same takes several times as much
+	i.MemoryBytes, i.Timeout = 4<<30, time.Minute // with the race detector the same takes several times as much
 	_, err = i.ContainerDisk(t.Context(), disk(t, "raw"), "")
 	require.ErrorContains(t, err, "has 256 MiB")
 }
