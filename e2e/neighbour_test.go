@@ -106,7 +106,11 @@ func TestAttackARoutedGuestDoesNotForgeAddressesOrReachItsPod(t *testing.T) {
 	address := s.kubectl("get", "pod", observer.pod, "-o", "jsonpath={.status.podIP}")
 	node := s.kubectl("get", "pod", observer.pod, "-o", "jsonpath={.spec.nodeName}")
 	const forged = "192.0.2.77"
+	n := traces{t: t, node: node}
+	wire := networktest.Watch(t, n.namespace(""), "cni0")
+	// The guest begins when there is a page to get: all that sees it is there then.
 	v := guest("forger", attempts(
+		"until wget -q -O /dev/null http://"+address+":8080; do sleep 1; done",
 		"ping -c 2 -W 1 "+address,
 		"ip addr add "+forged+"/32 dev eth0",
 		"ping -c 2 -W 1 -I "+forged+" "+address,
@@ -123,14 +127,14 @@ func TestAttackARoutedGuestDoesNotForgeAddressesOrReachItsPod(t *testing.T) {
 	vmitest.WithMasquerade("default", vmi.Port{Port: 80})(v)
 	s.create(v)
 	v = s.awaitPhase("forger", vmi.PhaseRunning)
-	n := s.traces(v)
-	wire := networktest.Watch(t, n.namespace(""), "cni0")
+	n = s.traces(v)
 	pod := n.namespace(n.launcher())
 	networktest.Listen(t, pod, "sidecar", "tcp", "127.0.0.1:9999")
 	networktest.Listen(t, pod, "sidecar", "tcp", "0.0.0.0:9998")
 	got, err := networktest.Ask(t, pod, "tcp", "127.0.0.1:9999")
 	require.NoError(t, err)
 	require.Equal(t, "sidecar saw 127.0.0.1", got, "programs of the pod reach its sidecars")
+	s.kubectl("exec", observer.pod, "--", "sh", "-c", "echo begin > /tmp/index.html && httpd -p 8080 -h /tmp")
 
 	console := s.awaitConsole(v, tried)
 	require.NotContains(t, console, "sidecar saw", "the guest reached what listens in its pod")

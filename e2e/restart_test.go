@@ -214,8 +214,9 @@ func TestAnEvictionIsAnsweredWhileTheControllersMove(t *testing.T) {
 	v := s.awaitPhase("stays", vmi.PhaseRunning)
 	pods := world.kube.CoreV1().Pods(install.Namespace)
 	_, controllers := s.controllers()
-	tried, granted := s.tryEvictions(v, func() {
+	tried, granted := s.tryEvictions(v, func(tries func() int64) {
 		for _, name := range controllers {
+			before := tries()
 			eventually(t, long, func() error {
 				return pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name}})
 			})
@@ -225,11 +226,16 @@ func TestAnEvictionIsAnsweredWhileTheControllersMove(t *testing.T) {
 				}
 				return nil
 			})
+			eventually(t, long, func() error {
+				if n := tries(); n < before+2*evictors {
+					return fmt.Errorf("%d of %d tries since the eviction of %s", n-before, 2*evictors, name)
+				}
+				return nil
+			})
 		}
 		s.kubectl("-n", install.Namespace, "rollout", "status", "deployment/virt-controller", "--timeout=120s")
 	})
 	t.Logf("%d tries", tried)
-	require.Greater(t, tried, int64(100))
 	require.Zero(t, granted, "of %d", tried)
 	s.delete("stays")
 	s.awaitGone(v)
@@ -239,8 +245,8 @@ func TestAnEvictionIsAnsweredWhileTheControllersMove(t *testing.T) {
 const evictors = 4
 
 // tryEvictions tries again and again whether the VMI's pod may be evicted, as
-// long as the function takes.
-func (s space) tryEvictions(v *vmi.VirtualMachineInstance, meanwhile func()) (tried, granted int64) {
+// long as the function takes. The function is given how many tries have begun.
+func (s space) tryEvictions(v *vmi.VirtualMachineInstance, meanwhile func(tries func() int64)) (tried, granted int64) {
 	s.t.Helper()
 	name := s.pod(v).Name
 	var tries, grants atomic.Int64
@@ -265,7 +271,7 @@ func (s space) tryEvictions(v *vmi.VirtualMachineInstance, meanwhile func()) (tr
 			}
 		})
 	}
-	meanwhile()
+	meanwhile(tries.Load)
 	close(stop)
 	all.Wait()
 	return tries.Load(), grants.Load()
