@@ -175,7 +175,7 @@ func TestMasqueradeOfBothFamilies(t *testing.T) {
 	guest := networktest.Guest(t, pod, cfg.Attachments[0])
 	networktest.Lease(t, guest, "eth0")
 	networktest.IP(t, guest, "addr add fd10:0:2::2/120 dev eth0 nodad")
-	networktest.IP(t, guest, "route add default via fd10:0:2::1")
+	networktest.IP(t, guest, "route replace default via fd10:0:2::1")
 	ping(t, guest, "fd10:0:2::1")
 	ping(t, guest, networktest.WorldAddress6)
 	ping(t, node, networktest.PodAddress6)
@@ -254,7 +254,7 @@ func TestBridgeOfBothFamilies(t *testing.T) {
 	guest := networktest.Guest(t, pod, cfg.Attachments[0])
 	networktest.Lease(t, guest, "eth0")
 	networktest.IP(t, guest, "addr add "+networktest.PodAddress6+"/64 dev eth0")
-	networktest.IP(t, guest, "route add default via "+networktest.NodeAddress6)
+	networktest.IP(t, guest, "route replace default via "+networktest.NodeAddress6)
 	networktest.Listen(t, guest, "guest", "tcp", ":8080")
 	// The address is the guest's when no other has answered its probe.
 	require.Eventually(t, func() bool {
@@ -276,7 +276,7 @@ func TestABridgedGuestWithALinkLocalAddressOfItsChoice(t *testing.T) {
 	networktest.IP(t, guest, "-6 addr flush dev eth0")
 	networktest.IP(t, guest, "addr add fe80::1234/64 dev eth0 nodad")
 	networktest.IP(t, guest, "addr add "+networktest.PodAddress6+"/64 dev eth0 nodad")
-	networktest.IP(t, guest, "route add default via "+networktest.NodeAddress6)
+	networktest.IP(t, guest, "route replace default via "+networktest.NodeAddress6)
 	networktest.Listen(t, guest, "guest", "tcp", ":8080")
 	require.Eventually(t, func() bool {
 		got, err := networktest.Ask(t, node, "tcp", "["+networktest.PodAddress6+"]:8080")
