@@ -181,8 +181,10 @@ func TestWhatAGuestWritesToItsClaimsIsThereAfterAStop(t *testing.T) {
 	require.Contains(t, console, "claim-files of 122880 sectors holds [kept!]")
 	require.Contains(t, console, "claim-block of 32768 sectors holds [kept!]")
 
-	// A snapshot of the claim in use becomes a claim of another VM, and both claims grow.
+	// A snapshot of the claim in use becomes a claim of another VM, and both claims grow. A
+	// claim cannot be smaller than what its snapshot holds.
 	s.apply(`{apiVersion: snapshot.storage.k8s.io/v1, kind: VolumeSnapshot, metadata: {name: kept}, spec: {source: {persistentVolumeClaimName: claim-files}}}`)
+	s.kubectl("wait", "--for=jsonpath={.status.readyToUse}=true", "volumesnapshot/kept", "--timeout=60s")
 	s.claimWith("claim-restored", "96Mi", corev1.PersistentVolumeFilesystem, func(c *corev1.PersistentVolumeClaim) {
 		c.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: new("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "kept"}
 	})

@@ -467,6 +467,7 @@ func (w *filled) claims(names []string) map[string]*corev1.PersistentVolumeClaim
 		c := &corev1.PersistentVolumeClaim{}
 		w.fill(c)
 		c.Name = n
+		c.Annotations["volume.kubernetes.io/selected-node"] = one(w, "n1", "")
 		c.Annotations["cdi.kubevirt.io/storage.preallocation"] = one(w, "true", "false")
 		c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(w.Int64N(1<<40), resource.BinarySI)}
 		c.Status.Phase = one(w, corev1.ClaimBound, corev1.ClaimPending)

@@ -249,6 +249,47 @@ func TestASchedulerThatDoesNothingIsNamed(t *testing.T) {
 	}
 }
 
+func TestAClaimThatGetsNoVolumeIsNamedAndNotTheScheduler(t *testing.T) {
+	t.Parallel()
+	pvc := func(phase corev1.PersistentVolumeClaimPhase, node string) *corev1.PersistentVolumeClaim {
+		c := &corev1.PersistentVolumeClaim{Status: corev1.PersistentVolumeClaimStatus{Phase: phase}}
+		if node != "" {
+			c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": node}
+		}
+		return c
+	}
+	for name, tt := range map[string]struct {
+		ago            time.Duration
+		first, second  *corev1.PersistentVolumeClaim
+		reason, says   string
+		settlesWithout bool
+	}{
+		"in its first 30 s":   {29 * time.Second, pvc(corev1.ClaimPending, "n1"), pvc(corev1.ClaimBound, "n1"), "", "", true},
+		"after them":          {30 * time.Second, pvc(corev1.ClaimPending, "n1"), pvc(corev1.ClaimBound, "n1"), "ClaimNotProvisioned", "PersistentVolumeClaim a: ", false},
+		"both":                {time.Minute, pvc(corev1.ClaimPending, "n1"), pvc(corev1.ClaimPending, "n1"), "ClaimNotProvisioned", "PersistentVolumeClaim a, b: ", false},
+		"none has a node yet": {time.Minute, pvc(corev1.ClaimPending, ""), pvc(corev1.ClaimPending, ""), "SchedulerUnresponsive", "scheduler default-scheduler", false},
+		"all have a volume":   {time.Minute, pvc(corev1.ClaimBound, "n1"), pvc(corev1.ClaimBound, "n1"), "SchedulerUnresponsive", "scheduler default-scheduler", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := scheduling()
+			vmitest.WithClaim("first", "a")(v)
+			vmitest.WithClaim("second", "b")(v)
+			o := observe(v, launcher(func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-tt.ago)) }))
+			o.Claims = map[string]*corev1.PersistentVolumeClaim{"a": tt.first, "b": tt.second}
+			plan := instance.Decide(o)
+			if tt.settlesWithout {
+				require.Empty(t, plan.Actions)
+				require.Equal(t, time.Second, plan.Recheck)
+				return
+			}
+			s := statusOf(t, plan)
+			require.Equal(t, tt.reason, s.Reason)
+			require.Contains(t, s.Condition(vmi.ConditionPodScheduled).Message, tt.says)
+		})
+	}
+}
+
 func gated(p *corev1.Pod) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
 }

@@ -45,6 +45,9 @@ const (
 	NetworkResourceInvalid = "NetworkResourceInvalid"
 	// PreviousPodExists: the pod of an earlier VMI of the same name may still run.
 	PreviousPodExists = "PreviousPodExists"
+	// ClaimNotProvisioned: a scheduler has given the pod its node, and a claim has no volume
+	// there yet.
+	ClaimNotProvisioned = "ClaimNotProvisioned"
 	// SchedulerUnresponsive: the scheduler of the pod does nothing with it.
 	SchedulerUnresponsive = "SchedulerUnresponsive"
 

@@ -26,6 +26,7 @@ type obstacle struct {
 // checks are the questions why a pod does not run yet. The first answer counts.
 var checks = []func(Observed) (obstacle, bool){
 	unschedulable,
+	unprovisioned,
 	schedulerSilent,
 	containerStuck,
 	unstartable,
@@ -181,6 +182,29 @@ const (
 	schedulerTime      = 30 * time.Second
 	otherSchedulerTime = 3 * time.Second
 )
+
+// selectedNode is the annotation of a claim whose pod a scheduler has given a node. The
+// scheduler reports nothing about the pod until the claim is bound.
+const selectedNode = "volume.kubernetes.io/selected-node"
+
+// unprovisioned: claims of the pod have their node, and no volume.
+func unprovisioned(o Observed) (obstacle, bool) {
+	if !unseen(o.Pods.Active) || schedulerSettles(o) > 0 {
+		return obstacle{}, false
+	}
+	var waits []string
+	for _, name := range ClaimNames(o.VMI) {
+		if c := o.Claims[name]; c != nil && c.Status.Phase == corev1.ClaimPending && c.Annotations[selectedNode] != "" {
+			waits = append(waits, name)
+		}
+	}
+	if len(waits) == 0 {
+		return obstacle{}, false
+	}
+	slices.Sort(waits)
+	return obstacle{vmi.ConditionPodScheduled, vmi.Finding{Reason: ClaimNotProvisioned, Message: fmt.Sprintf(
+		"no volume is provisioned yet for PersistentVolumeClaim %s: kubectl describe pvc shows why", strings.Join(slices.Compact(waits), ", "))}}, true
+}
 
 // schedulerSilent: no scheduler has looked at the pod, most often because there is
 // none of that name.
