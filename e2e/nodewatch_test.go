@@ -92,12 +92,29 @@ var watched = sync.OnceValue(func() *nodeWatch { return watchNodes(context.Backg
 // lookEvery is the time between two looks at the processes.
 const lookEvery = 15 * time.Millisecond
 
-// watchNodes looks until the context ends.
-func watchNodes(ctx context.Context) *nodeWatch {
-	w := &nodeWatch{
+func newNodeWatch() *nodeWatch {
+	return &nodeWatch{
 		group: regexp.MustCompile(`/` + plan.Cgroup(clusterName) + `/([^/]+)/.*pod([0-9a-f-]{36})`),
 		now:   map[int]process{}, looks: map[int]func([]process){}, wrong: map[string]string{},
 	}
+}
+
+// launchers are the processes of launchers on all nodes, by their pods, as one look sees them.
+func launchers() map[types.UID]process {
+	w := newNodeWatch()
+	w.look()
+	all := map[types.UID]process{}
+	for _, p := range w.pods() {
+		if p.role() == "virt-launcher" {
+			all[p.pod] = p
+		}
+	}
+	return all
+}
+
+// watchNodes looks until the context ends.
+func watchNodes(ctx context.Context) *nodeWatch {
+	w := newNodeWatch()
 	go func() {
 		// A look may not wait for the guests to rest: what it stops would have gone on meanwhile.
 		runtime.LockOSThread()
