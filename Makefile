@@ -100,8 +100,8 @@ test-migrations: ## Move guests 20 times there and back, for two minutes over a 
 	go -C e2e test -count=1 -timeout 90m -parallel 2 -v -run '$(MIGRATIONS)' . -moves $(or $(MOVES),20) -slow $(or $(SLOW),2m) -drained $(or $(DRAINED),8)
 
 .PHONY: test-faults
-test-faults: $(if $(COMPONENT)$(KIND),,test-crashes) ## Inject each fault at every step of a trace; hours (COMPONENT=name KIND=name: only these)
-	go -C e2e test -count=1 -timeout 24h -v -run '^TestPoints$$' ./fault -whole -component '$(COMPONENT)' -kind '$(KIND)'
+test-faults: $(if $(COMPONENT)$(KIND),,test-crashes) ## Inject each fault at every step of a trace; hours (COMPONENT=name KIND=name: only these; COMPONENT=virt-controller POOLS=true: those of a pool, ten minutes)
+	go -C e2e test -count=1 -timeout 24h -v -run '^TestPoints$$' ./fault -whole -pools=$(or $(POOLS),false) -component '$(COMPONENT)' -kind '$(KIND)'
 
 .PHONY: test-proofs
 test-proofs: ## Take away one field after the other, and require that the test of its effect fails; hours (FIELDS=regexp, TESTS=regexp)

@@ -29,7 +29,7 @@ var (
 	only     = flag.String("component", "", "only points of this component")
 	kind     = flag.String("kind", "", "only points of these kinds of faults, with commas between them")
 	step     = flag.String("step", "", "only the point of this step")
-	withPool = flag.Bool("pools", false, "the trace has a pool, as with -whole and -step, and a third of what is not the whole is of it")
+	withPool = flag.Bool("pools", false, "the trace has a pool, as with -whole and -step, and a third of what is not the whole is of it; with -whole, all points of it and no others")
 	beside   = flag.Int("beside", 0, "how many points run at the same time. 0: 8 for each processor")
 	summary  = flag.String("summary", "", "file that the numbers of points are added to")
 	record   = flag.Bool("update", false, "write the steps into testdata")
@@ -177,6 +177,9 @@ func sweep(t *testing.T, component string, turn chan struct{}) {
 		if (*kind == "" || slices.Contains(strings.Split(*kind, ","), string(p.Kind))) && (*step == "" || p.Step.String() == *step) {
 			chosen = append(chosen, p)
 		}
+	}
+	if *withPool && *whole {
+		chosen = slices.DeleteFunc(chosen, func(p Point) bool { return !ofPools(p.Step) })
 	}
 	n := len(chosen)
 	if !*whole && *step == "" {
