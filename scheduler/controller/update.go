@@ -95,7 +95,10 @@ func (u *updater) reconcile(ctx context.Context, _ string) (time.Duration, error
 		if err != nil {
 			return 0, err
 		}
-		o.Instances = append(o.Instances, i)
+		// The label may not be taken away yet from one that has just moved.
+		if is, known := launched.Outdated(v, i.Active, u.rendering().ImageOf(v)); is || !known {
+			o.Instances = append(o.Instances, i)
+		}
 	}
 	u.migrations.queue.Lock()
 	o.Places, _ = u.allPlaces()

@@ -25,6 +25,7 @@ func TestVMIsWithAnOutdatedLauncherAreMovedOrEvictedInBatches(t *testing.T) {
 		updates  config.Updates
 		movable  corev1.ConditionStatus
 		labelled bool
+		moved    bool
 		answer   error
 		made     int
 		evicted  int
@@ -34,6 +35,7 @@ func TestVMIsWithAnOutdatedLauncherAreMovedOrEvictedInBatches(t *testing.T) {
 	}{
 		"no method":                      {movable: corev1.ConditionTrue, labelled: true},
 		"it can move":                    {updates: config.Updates{Migrate: true}, movable: corev1.ConditionTrue, labelled: true, made: 1},
+		"it has just moved":              {updates: config.Updates{Migrate: true}, movable: corev1.ConditionTrue, labelled: true, moved: true},
 		"it cannot move":                 {updates: config.Updates{Migrate: true}, movable: corev1.ConditionFalse, labelled: true},
 		"it is not outdated":             {updates: config.Updates{Migrate: true}, movable: corev1.ConditionTrue},
 		"it cannot move, and is evicted": {updates: config.Updates{Evict: true, BatchSize: 1, BatchInterval: time.Minute}, movable: corev1.ConditionFalse, labelled: true, evicted: 1, after: time.Minute},
@@ -51,6 +53,9 @@ func TestVMIsWithAnOutdatedLauncherAreMovedOrEvictedInBatches(t *testing.T) {
 			v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionLiveMigratable, Status: tt.movable}, metav1.Now())
 			if tt.labelled {
 				v.Labels = map[string]string{vmi.OutdatedLauncherLabel: ""}
+			}
+			if v.Status.LauncherContainerImageVersion = "example/virt-launcher:older"; tt.moved {
+				v.Status.MigrationState = &vmi.MigrationState{Completed: true}
 			}
 			c, kube := newSweep(t, p, v)
 			now := time.Now()

@@ -34,7 +34,7 @@ func relabelled(o Observed) []scheduler.Action {
 		removed = append(removed, vmi.MigrationTargetNodeLabel)
 	}
 	_, labelled := o.VMI.Labels[vmi.OutdatedLauncherLabel]
-	switch is, known := outdated(o); {
+	switch is, known := launched.Outdated(o.VMI, o.Pods.Active, o.Config.ImageOf(o.VMI)); {
 	case known && labelled && !is:
 		removed = append(removed, vmi.OutdatedLauncherLabel)
 	case known && !labelled && is:
@@ -83,7 +83,7 @@ func left(o Observed) scheduler.Plan {
 		return scheduler.Plan{}
 	}
 	return write(o, func(s *vmi.VirtualMachineInstanceStatus, _ metav1.Time) {
-		s.ActivePods, s.LauncherContainerImageVersion = pods, runsIn(o)
+		s.ActivePods, s.LauncherContainerImageVersion = pods, launched.RunsIn(o.VMI, o.Pods.Active)
 	})
 }
 

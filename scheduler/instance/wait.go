@@ -133,7 +133,7 @@ func handOver(o Observed) scheduler.Plan {
 		s.RuntimeUser = vmi.RuntimeUID
 		s.NodeName = active.Spec.NodeName
 		s.ActivePods = map[types.UID]string{active.UID: active.Spec.NodeName}
-		s.LauncherContainerImageVersion = image(active)
+		s.LauncherContainerImageVersion = launched.Image(active)
 		if c := active.Status.QOSClass; c != "" {
 			s.QOSClass = new(c)
 		}
@@ -153,17 +153,6 @@ func handOver(o Observed) scheduler.Plan {
 	p.Actions = slices.Concat(labelled(o, active.Spec.NodeName), p.Actions, opened(o))
 	p.Recheck = settles(o)
 	return p
-}
-
-// image is the image of the launcher's container. Other containers may stand
-// before it.
-func image(p *corev1.Pod) string {
-	for _, c := range p.Spec.Containers {
-		if c.Name == vmi.ComputeContainer {
-			return c.Image
-		}
-	}
-	return ""
 }
 
 // unschedulable: no node fits, as the cluster's scheduler says.
