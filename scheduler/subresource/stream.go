@@ -58,8 +58,9 @@ func undialed(answer, err error) error {
 	return answer
 }
 
-// movedTimeout is how long it may take to find out whether a guest has moved.
-const movedTimeout = 2 * time.Second
+// movedTimeout is how long it may take to find out whether a guest has moved. So long the client
+// of a stream that has ended waits where the API server does not answer.
+const movedTimeout = 10 * time.Second
 
 // moved says where the guest of a stream that has ended runs, if that is another node than the
 // one that the stream was opened on. A handler ends the streams of a guest that moves when the
