@@ -54,7 +54,10 @@ func (s space) freezeGuest(v *vmi.VirtualMachineInstance, seen visitor, user str
 		require.NoError(s.t, err)
 		return w
 	}
-	version := s.get(v.Name).ResourceVersion
+	// The version of the VMI may be older than what the API server keeps for watches.
+	list, err := vmis.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + v.Name})
+	require.NoError(s.t, err)
+	version := list.ResourceVersion
 	changes := follow(version)
 	defer func() { changes.Stop() }()
 	// until waits for a status, and returns those on the way to it.
@@ -67,6 +70,7 @@ func (s space) freezeGuest(v *vmi.VirtualMachineInstance, seen visitor, user str
 					changes = follow(version)
 					continue
 				}
+				require.NotEqual(s.t, watch.Error, e.Type, "%+v", e.Object)
 				if e.Type != watch.Modified {
 					continue
 				}

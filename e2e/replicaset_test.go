@@ -10,7 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/e2e/images"
 	"github.com/podvisor/podvisor/scheduler/replicaset"
@@ -87,6 +89,21 @@ func (s space) awaitSet(name string, n int) []vmi.VirtualMachineInstance {
 	return all
 }
 
+// awaitEnd waits until the VMI has ended, or is gone.
+func (s space) awaitEnd(name string, uid types.UID) {
+	s.t.Helper()
+	eventually(s.t, long, func() error {
+		v, err := world.vmis.VirtualMachineInstances(s.name).Get(s.t.Context(), name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err == nil && v.UID == uid && !v.Status.Phase.Final():
+			return fmt.Errorf("%s is %s", name, v.Status.Phase)
+		}
+		return err
+	})
+}
+
 func uids(all []vmi.VirtualMachineInstance) []string {
 	var out []string
 	for _, v := range all {
@@ -114,6 +131,9 @@ func TestASetIsScaledWhileItsGuestsAreKilled(t *testing.T) {
 	s.edit("scale", "vmirs/web", "--replicas=12")
 	for i := range three {
 		s.traces(&three[i]).kill("qemu-system")
+	}
+	for _, v := range three { // until it is seen, the dead count
+		s.awaitEnd(v.Name, v.UID)
 	}
 	twelve := s.awaitSet("web", 12)
 	for _, v := range three {
