@@ -211,6 +211,11 @@ func (s *supervisor) start(p plan.Program) (int, <-chan syscall.WaitStatus, erro
 	if err != nil {
 		return 0, nil, fmt.Errorf("start %s: %w", p.Args[0], err)
 	}
+	if p.Prompt {
+		if err := favor(pid); err != nil {
+			s.log.Error("program started, but not favored", "program", p.Name, "err", err)
+		}
+	}
 	if err := started(pid); err != nil {
 		// It cannot work: let it end and be started again.
 		_ = syscall.Kill(pid, syscall.SIGKILL)

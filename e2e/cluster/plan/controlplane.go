@@ -41,12 +41,14 @@ func (c Config) pki(name string) string { return path.Join(c.State, "pki", name)
 func etcd(c Config) Program {
 	// One member needs neither fsync, since the cluster does not outlive the
 	// host's memory, nor the usual second of waiting for other candidates.
-	return c.program("etcd",
+	p := c.program("etcd",
 		"--name=cp", "--data-dir="+c.cp("etcd"), "--unsafe-no-fsync=true",
 		"--heartbeat-interval=50", "--election-timeout=500",
 		"--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL,
 		"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
 		"--initial-cluster=cp=http://127.0.0.1:2380", "--log-level=warn")
+	p.Prompt = true
+	return p
 }
 
 func apiServer(c Config) Program {
@@ -75,7 +77,7 @@ func apiServer(c Config) Program {
 		// Where nothing else runs, the API server itself may be what is measured.
 		"--profiling="+strconv.FormatBool(c.Extent == APIServer), "--v=1")
 	p.Args[0] = cmp.Or(c.APIServer, p.Args[0])
-	p.Ready = []string{ready(c.pki("ca.crt"))}
+	p.Ready, p.Prompt = []string{ready(c.pki("ca.crt"))}, true
 	return p
 }
 

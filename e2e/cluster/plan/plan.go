@@ -100,6 +100,9 @@ type Program struct {
 	After []string `json:"after,omitempty"`
 	// Ready are the conditions that hold once it does its work.
 	Ready []string `json:"ready,omitempty"`
+	// Prompt says that others wait for its answers: on a busy host it gets the processors before
+	// pods and tests do.
+	Prompt bool `json:"prompt,omitempty"`
 	// Once says that the program ends by itself, and well with status 0.
 	Once bool `json:"once,omitempty"`
 }
