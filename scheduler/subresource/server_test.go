@@ -10,12 +10,14 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,13 +116,20 @@ type world struct {
 	reviews chan authorizationv1.SubjectAccessReviewSpec
 	nodes   echo
 	store   *vmifake.Server
-	vmis    *client.Client
-	kube    *fake.Clientset
+	// unanswered is how many of the next requests to the store fail.
+	unanswered atomic.Int32
+	vmis       *client.Client
+	kube       *fake.Clientset
 	// end ends the server and waits until it has.
 	end func()
 	// endGuest ends the guest of all streams.
 	endGuest func()
 }
+
+// roundTripper is a transport in one function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func newWorld(t *testing.T, objects ...vmi.Object) *world {
 	return newWorldWith(t, subresource.Config{}, objects...)
@@ -148,7 +157,14 @@ func newWorldWith(t *testing.T, c subresource.Config, objects ...vmi.Object) *wo
 	})
 	var err error
 	w.store = vmifake.New(objects...)
-	w.vmis, err = client.New(w.store.Config())
+	cfg := w.store.Config()
+	cfg.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+		if w.unanswered.Add(-1) >= 0 {
+			return nil, errors.New("the API server does not answer")
+		}
+		return w.store.RoundTrip(r)
+	})
+	w.vmis, err = client.New(cfg)
 	require.NoError(t, err)
 	c.Client, c.Kube, c.Guests, c.ConfigVersion = w.vmis, kube, guest.Guests{Nodes: w.nodes}, func() string { return "42" }
 	s, err := subresource.New(c)

@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/podvisor/podvisor/internal/carry"
 	"github.com/podvisor/podvisor/internal/vmi/verb"
@@ -58,9 +60,10 @@ func undialed(answer, err error) error {
 	return answer
 }
 
-// movedTimeout is how long it may take to find out whether a guest has moved. So long the client
-// of a stream that has ended waits where the API server does not answer.
-const movedTimeout = 10 * time.Second
+// movedTimeout is how long it is asked whether a guest has moved. So long the client of a stream
+// that has ended waits where the API server does not answer, through which it came: it could
+// not connect again before.
+const movedTimeout = 30 * time.Second
 
 // moved says where the guest of a stream that has ended runs, if that is another node than the
 // one that the stream was opened on. A handler ends the streams of a guest that moves when the
@@ -68,7 +71,15 @@ const movedTimeout = 10 * time.Second
 func (s *Server) moved(namespace, name string, uid types.UID, from string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), movedTimeout)
 	defer cancel()
-	v, err := s.Client.VirtualMachineInstances(namespace).Get(ctx, name, metav1.GetOptions{})
+	var v *vmi.VirtualMachineInstance
+	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		var err error
+		v, err = s.Client.VirtualMachineInstances(namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return false, err
+		}
+		return err == nil, nil
+	})
 	if err != nil || v.UID != uid || v.Status.NodeName == from || v.Status.NodeName == "" {
 		return "" // also if it is not known
 	}

@@ -154,6 +154,7 @@ func TestAStreamWhoseGuestHasMovedSaysWhereItIs(t *testing.T) {
 			require.NoError(t, w.vmis.VirtualMachineInstances("a").Delete(t.Context(), "x", metav1.DeleteOptions{}))
 			tt.change(v)
 			w.store.Add(v)
+			w.unanswered.Store(1)
 			w.endGuest()
 			_, _, err = c.ReadMessage()
 			var closed *websocket.CloseError
