@@ -136,12 +136,11 @@ func (s *Server) ListenAndServe(ctx context.Context, addr string) error {
 // Serve serves on l until ctx ends, closes l and returns nil then. Streams end with it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	h := &http.Server{
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      s.config.CallTimeout + 10*time.Second,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    mostHeader,
-		ConnState:         ops.Track,
+		ReadTimeout:    mostToRead,
+		WriteTimeout:   s.config.CallTimeout + 10*time.Second,
+		IdleTimeout:    time.Minute,
+		MaxHeaderBytes: mostHeader,
+		ConnState:      ops.Track,
 	}
 	config := s.config.Certificate.server()
 	if s.config.Peer != nil {

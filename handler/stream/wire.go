@@ -15,6 +15,9 @@ const (
 	// mostHeader is the longest head of a request, in bytes. A token of a
 	// service account has about 1.5 KiB.
 	mostHeader = 16 << 10
+	// mostToRead is how long a handshake, and then a request, may take to be read: a busy peer
+	// sends the head seconds after the handshake.
+	mostToRead = 30 * time.Second
 	// openTimeout is how long it may take to open a stream.
 	openTimeout = 15 * time.Second
 )

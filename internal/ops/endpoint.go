@@ -86,25 +86,24 @@ func serve(ctx context.Context, l net.Listener, e Endpoint) error {
 		e.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &http.Server{
-		Handler:           e.Handler(),
-		ReadHeaderTimeout: mostToBegin,
-		ReadTimeout:       mostToRead,
-		WriteTimeout:      mostToWrite,
-		IdleTimeout:       mostIdle,
-		MaxHeaderBytes:    mostHeader,
-		ConnState:         Track,
-		ErrorLog:          slog.NewLogLogger(e.Logger.Handler(), slog.LevelDebug),
+		Handler:        e.Handler(),
+		ReadTimeout:    mostToRead,
+		WriteTimeout:   mostToWrite,
+		IdleTimeout:    mostIdle,
+		MaxHeaderBytes: mostHeader,
+		ConnState:      Track,
+		ErrorLog:       slog.NewLogLogger(e.Logger.Handler(), slog.LevelDebug),
 	}
 	return transport.Serve(ctx, l, s, lastAnswers)
 }
 
-// Every pod in the cluster can connect. How long a handshake, and the head of a
-// request, may take; how long a request may take to be read, and to be read and
-// answered; and how long a connection may wait for the next: longer than the API
-// server does, so that the API server closes it.
+// Every pod in the cluster can connect. How long a handshake, and then a request, may take to
+// be read, and how long to be answered: an API server that is busy sends the head of a request
+// seconds after the handshake. Connections without one are closed earlier where they hold the
+// places of others. And how long a connection may wait for the next request: longer than the
+// API server does, so that the API server closes it.
 const (
-	mostToBegin = 5 * time.Second
-	mostToRead  = 10 * time.Second
+	mostToRead  = 30 * time.Second
 	mostToWrite = 30 * time.Second
 	mostIdle    = 2 * time.Minute
 )

@@ -121,7 +121,7 @@ func (s *Server) Drained() <-chan struct{} { return s.drained }
 // Serve answers on l until ctx ends, closes l and returns nil then. Watches and
 // streams end with it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	if err := s.serving.Serve(ctx, l, &http.Server{ReadHeaderTimeout: 5 * time.Second}, s.handler); err != nil {
+	if err := s.serving.Serve(ctx, l, &http.Server{ReadHeaderTimeout: 30 * time.Second}, s.handler); err != nil {
 		return fmt.Errorf("control socket: %w", err)
 	}
 	return nil
