@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,7 +76,8 @@ func (s space) vmisOf(name string) []vmi.VirtualMachineInstance {
 	return l.Items
 }
 
-// awaitSet waits until the set has so many VMIs, all are ready, and its status says so.
+// awaitSet waits until the set has so many VMIs, all are ready, and its status says so. What the
+// status says alone may be from before one has ended.
 func (s space) awaitSet(name string, n int) []vmi.VirtualMachineInstance {
 	s.t.Helper()
 	var all []vmi.VirtualMachineInstance
@@ -83,6 +85,11 @@ func (s space) awaitSet(name string, n int) []vmi.VirtualMachineInstance {
 		st := s.getSet(name).Status
 		if all = s.vmisOf(name); len(all) != n || st.Replicas != int32(n) || st.ReadyReplicas != int32(n) {
 			return fmt.Errorf("%d VMIs, not %d: %+v", len(all), n, st)
+		}
+		for _, v := range all {
+			if ready := v.Status.Condition(vmi.ConditionReady); ready == nil || ready.Status != corev1.ConditionTrue {
+				return fmt.Errorf("%s is %s and not ready: %+v", v.Name, v.Status.Phase, ready)
+			}
 		}
 		return nil
 	})
