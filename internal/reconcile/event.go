@@ -21,6 +21,7 @@ import (
 
 	"github.com/podvisor/podvisor/internal/shorten"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
 // Event is one line in the history of an object.
@@ -75,7 +76,7 @@ const (
 // most 253 characters, of which a dot and the number take 17.
 const maxInName = 253 - 17
 
-// NewEvents makes Events for objects of the kinds of package vmi.
+// NewEvents makes Events for objects of the kinds of package vmi, and of pools.
 func NewEvents(c EventsConfig) (*Events, error) {
 	c.Now = clockOr(c.Now)
 	if c.Logger == nil {
@@ -84,6 +85,7 @@ func NewEvents(c EventsConfig) (*Events, error) {
 	e := &Events{EventsConfig: c, scheme: runtime.NewScheme(), more: make(chan struct{}, 1)}
 	e.excess = record.NewEventSourceObjectSpamFilter(eventObjects, eventsAtOnce, float32(1/eventInterval.Seconds()), clock(c.Now),
 		func(ev *corev1.Event) string { return string(ev.InvolvedObject.UID) })
+	vmpool.VirtualMachinePools.AddToScheme(e.scheme)
 	return e, vmi.AddToScheme(e.scheme)
 }
 

@@ -25,6 +25,7 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
+	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
 // events are Events with a clock that stands still.
@@ -44,6 +45,23 @@ func stored(t *testing.T, kube *fake.Clientset) []corev1.Event {
 	l, err := kube.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	return l.Items
+}
+
+// What a controller acts on has events: one of another kind would be dropped, and only logged.
+func TestEveryKindThatIsActedOnHasEvents(t *testing.T) {
+	e, kube, log := events(t)
+	objects := []vmi.Object{vmpool.VirtualMachinePools.New()}
+	for _, d := range vmi.Definitions() {
+		objects = append(objects, d.New())
+	}
+	for n, o := range objects {
+		o.SetNamespace("ns")
+		o.SetName("x")
+		o.SetUID(types.UID(fmt.Sprint(n)))
+		e.Emit(t.Context(), o, Event{Finding: vmi.Finding{Reason: "Started", Message: "it was started"}})
+	}
+	require.Len(t, stored(t, kube), len(vmi.Definitions())+1, "%s", log)
+	require.Zero(t, e.Dropped())
 }
 
 func TestAnEventNamesItsObjectAndItsSource(t *testing.T) {
