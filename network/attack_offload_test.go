@@ -131,7 +131,8 @@ func afterwards() []struct {
 		{"the fragment of IPv4", datagram, link + 6, [2]byte{0x20, 0}},
 		{"the port of a server of DHCP", datagram, four, [2]byte{0, 67}},
 		{"the port of a client of DHCP", datagram, four + 2, [2]byte{0, 68}},
-		{"the hardware address in a request of DHCP", fromGuest(typeIPv4, ipv4("0.0.0.0", "255.255.255.255", 17, 0, udp(client, server, dhcpMessage(1, mac)))), four + 8 + 28 + 4, [2]byte{0, 7}},
+		{"the operation in a request of DHCP", fromGuest(typeIPv4, ipv4(own, networktest.NodeAddress, 17, 0, udp(client, server, dhcpMessage(1, mac)))), four + 8, [2]byte{2, 1}},
+		{"the type of a request of DHCPv6", fromGuest(typeIPv6, datagram6(own6, everyone6, client6, server6, append([]byte{1, 7}, make([]byte, 40)...))), six + 8, [2]byte{7, 7}},
 		{"the type of ICMP", fromGuest(typeIPv4, ipv4(own, networktest.NodeAddress, 1, 0, icmp(8))), four, [2]byte{5, 0}},
 		{"the type of IGMP", fromGuest(typeIPv4, ipv4(own, networktest.NodeAddress, 2, 0, igmp(0x16, "224.0.0.251"))), four, [2]byte{0x11, 0}},
 		{"the sender of IPv6", sixth, link + 8 + 14, [2]byte(far6[14:])},
@@ -222,7 +223,7 @@ func TestChecksumsThatGuestsLeaveToTheHardwareAreWritten(t *testing.T) {
 		{"TCP by IPv6", fromGuest(typeIPv6, ipv6(own6, everyone6, 6, segment())), 54, 16, 6},
 		{"UDP by IPv6", fromGuest(typeIPv6, ipv6(own6, everyone6, 17, udp(7, 9, []byte("by IPv6")))), 54, 6, 17},
 		{"TCP behind options of IPv4", fromGuest(typeIPv4, optioned(own, networktest.NodeAddress, 6, segment())), 38, 16, 6},
-		{"a request of DHCP", fromGuest(typeIPv4, ipv4("0.0.0.0", "255.255.255.255", 17, 0, udp(client, server, dhcpMessage(1, networktest.PodMAC)))), 34, 6, 17},
+		{"a renewal by DHCP", fromGuest(typeIPv4, ipv4(own, networktest.NodeAddress, 17, 0, udp(client, server, dhcpMessage(1, networktest.PodMAC)))), 34, 6, 17},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			frame := bytes.Clone(tt.frame)

@@ -57,7 +57,6 @@ func bridgedOwn() []frameCase {
 	echo := message(own6, everyone6, 128, "", 0, "")
 	report := append([]byte{143, 0, 0, 0, 0, 0, 0, 1}, append([]byte{4, 0, 0, 0}, ip("ff02::1:fff4:5")...)...)
 	return []frameCase{
-		{"a request for an address by DHCP", fromGuest(typeIPv4, ipv4("0.0.0.0", "255.255.255.255", 17, 0, udp(client, server, dhcpMessage(1, mac))))},
 		{"a renewal by DHCP", fromGuest(typeIPv4, ipv4(own, networktest.NodeAddress, 17, 0, udp(client, server, dhcpMessage(1, mac))))},
 		{"a question for the gateway by ARP", fromGuest(typeARP, arp(1, mac, own, networktest.NodeAddress))},
 		{"an announcement of its address by ARP", fromGuest(typeARP, arp(1, mac, own, own))},
@@ -129,6 +128,13 @@ func bridgedForeign() []frameCase {
 		{"a request of DHCP for another's MAC", fromGuest(typeIPv4, ipv4("0.0.0.0", "255.255.255.255", 17, 0, udp(client, server, dhcpMessage(1, victimMAC))))},
 		{"an offer of DHCP", fromGuest(typeIPv4, ipv4(own, "255.255.255.255", 17, 0, udp(server, client, dhcpMessage(2, victimMAC))))},
 		{"an offer of DHCP from another port", fromGuest(typeIPv4, ipv4(own, "255.255.255.255", 17, 0, udp(1067, client, dhcpMessage(2, victimMAC))))},
+		// Its launcher answers it, and no policy is for a sender without an address.
+		{"a request for an address by DHCP", fromGuest(typeIPv4, ipv4("0.0.0.0", "255.255.255.255", 17, 0, udp(client, server, append(dhcpMessage(1, mac), "a secret"...))))},
+		{"an answer of DHCP to a relay", fromGuest(typeIPv4, ipv4(own, networktest.NodeAddress, 17, 0, udp(1067, server, dhcpMessage(2, victimMAC))))},
+		{"the first fragment of such an answer", fromGuest(typeIPv4, ipv4(own, networktest.NodeAddress, 17, 0x2000, udp(1067, server, nil)))},
+		{"an answer of DHCPv6 to a relay", fromGuest(typeIPv6, datagram6(ownLocal, "ff02::1:2", 1, server6, []byte{13, 0, 0, 0}))},
+		{"an answer of DHCPv6 to the port of servers", fromGuest(typeIPv6, datagram6(own6, "ff02::1:2", 1, server6, []byte{7, 0, 0, 0}))},
+		{"the first fragment of such an answer of DHCPv6", fromGuest(typeIPv6, ipv6(own6, "ff02::1:2", fragments, fragment(udp6, 0, true, udp(1, server6, nil))))},
 		{"a datagram from another's address of IPv6", fromGuest(typeIPv6, datagram6(victim6, everyone6, 1, 2, nil))},
 		{"a datagram from a link-local address that its MAC does not make", fromGuest(typeIPv6, datagram6(router6, everyone6, 1, 2, nil))},
 		{"an announcement of another's address of IPv6", fromGuest(typeIPv6, ipv6(own6, everyone6, icmp6, claim6))},
@@ -189,7 +195,7 @@ func ofRouters(to, mac, own, own6, local string) []frameCase {
 	for _, kind := range []byte{0x11, 0x13, 0x14, 0x15, 0x30, 0x31, 0x32} {
 		add(fmt.Sprintf("IGMP %#x", kind), send(typeIPv4, ipv4(own, "224.0.0.1", 2, 0, igmp(kind, "224.0.0.251"))))
 	}
-	for _, kind := range []byte{130, 134, 137, 138, 149, 151, 153, 155} {
+	for _, kind := range []byte{130, 134, 137, 138, 141, 142, 149, 151, 153, 155} {
 		m := message(local, everyone6, kind, everyone6, 0, "")
 		add(fmt.Sprintf("ICMPv6 %d", kind), send(typeIPv6, ipv6(local, everyone6, icmp6, m)))
 		add(fmt.Sprintf("ICMPv6 %d behind options", kind), send(typeIPv6, ipv6(local, everyone6, hopByHop, before(icmp6, m))))
@@ -442,6 +448,8 @@ func TestAttackAGuestSendsToThePodItself(t *testing.T) {
 				{"the gateway", v4(gatewayMAC, routed4, gateway4)},
 				{"everyone in its network", v4(broadcast, routed4, "10.0.2.255")},
 				{"everyone on the link", v4(broadcast, routed4, "255.255.255.255")},
+				{"everyone in its pod's network", v4(gatewayMAC, routed4, "10.244.0.255")},
+				{"any router of its pod's network", v6("fd00:244::")},
 				{"the gateway of IPv6", v6(gateway6)},
 				{"the gateway's link-local address", fromLinkLocal},
 				{"the group of all hosts of IPv6", v6(everyone6)},

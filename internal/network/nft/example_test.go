@@ -49,5 +49,14 @@ func ExampleRender() {
 	// 		ip saddr 10.0.2.2 masquerade
 	// 		oifname "k6t-eth0" ip saddr 127.0.0.1 snat to 10.0.2.1
 	// 	}
+	//
+	// 	chain local {
+	// 		type filter hook input priority -150; policy accept;
+	// 		iifname "k6t-eth0" ct direction reply accept
+	// 		iifname "k6t-eth0" ip daddr 10.0.2.1 meta l4proto icmp accept
+	// 		iifname "k6t-eth0" udp dport 67 accept
+	// 		iifname "k6t-eth0" ip daddr 10.244.0.5 accept
+	// 		iifname "k6t-eth0" drop
+	// 	}
 	// }
 }

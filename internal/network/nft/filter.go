@@ -39,6 +39,10 @@ func filters(all []network.Filter) table {
 			toGuests.add(send(f.Link+"-in"), leaves(f.Link))
 			guests = append(guests, g.gets())
 		}
+		if f.Uplink != "" && !g.free() {
+			// Its launcher answers, and no policy is for a sender without an address.
+			toGuests.add(drop, leaves(f.Uplink), isIPv4, sender(unspecified4))
+		}
 	}
 	hooked := []chain{ingress, toPod}
 	if len(toGuests.Rules) > 0 {
@@ -144,6 +148,16 @@ func (g guest) tcp(c *chain) {
 // EIGRP, OSPF, PIM, VRRP.
 var routers = []byte{88, 89, 103, 112}
 
+// Where a message of DHCP says what it is, after the header of UDP: by the operation of RFC
+// 2131 or the type of RFC 8415. Servers send answers to the port of relays too.
+const (
+	operation  = 8
+	fromClient = 1
+)
+
+// ofServers6 are advertise, reply, reconfigure, and what relays send in both directions.
+var ofServers6 = []byte{2, 7, 10, 12, 13}
+
 // ipv4 lets packets of IPv4 through.
 func (g guest) ipv4(c *chain) {
 	const clientMAC = 36 // after the header of UDP and 28 bytes
@@ -156,6 +170,10 @@ func (g guest) ipv4(c *chain) {
 	c.add(drop, isIPv4, isGroupRouting)
 	c.add(drop, isIPv4, fromPort("udp", 67))
 	c.add(drop, isIPv4, toPort("udp", 68))
+	for _, own := range g.own4() {
+		c.add(accept, append([]match{isIPv4, toPort("udp", 67), part(operation, []byte{fromClient})}, own...)...)
+	}
+	c.add(drop, isIPv4, toPort("udp", 67)) // answers towards a relay
 	for _, own := range g.own4() {
 		c.add(accept, append([]match{isIPv4}, own...)...)
 	}
@@ -184,8 +202,9 @@ const (
 
 // routing6 are the messages of ICMPv6 that only routers send: questions for groups, router
 // advertisements, redirects, renumbering, the certificates of routers (RFC 3971), the
-// advertisement and the end of routers of groups (RFC 4286), and RPL (RFC 6550).
-var routing6 = []byte{130, routerAdvert, 137, 138, 149, 151, 153, 155}
+// advertisement and the end of routers of groups (RFC 4286), and RPL (RFC 6550). Those of
+// inverse discovery (RFC 3122), which announce addresses too, are for links of another kind.
+var routing6 = []byte{130, routerAdvert, 137, 138, 141, 142, 149, 151, 153, 155}
 
 // The headers of IPv6 that others follow: those that the kernel looks behind, and those
 // behind which a message would not be seen, which are AH, ESP, those of mobility, HIP and
@@ -208,6 +227,10 @@ func (g guest) ipv6(c *chain) {
 	}
 	c.add(drop, isIPv6, fromPort("udp", 547))
 	c.add(drop, isIPv6, toPort("udp", 546))
+	for _, kind := range ofServers6 {
+		c.add(drop, isIPv6, toPort("udp", 547), part(operation, []byte{kind}))
+	}
+	c.add(drop, isIPv6, toPort("udp", 547), fragmentOf(numbers["udp"])) // the type may be in the next
 	c.add(drop, isIPv6, isRouting6)
 	c.add(call(g.Link+"-ns"), isIPv6, icmp6(neighborSolicit))
 	c.add(call(g.Link+"-na"), isIPv6, icmp6(neighborAdvert))

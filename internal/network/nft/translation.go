@@ -20,6 +20,7 @@ func translation(f family, all []network.NAT) table {
 		{Name: "prerouting", Kind: "nat", Hook: prerouting, Priority: destinations},
 		{Name: "output", Kind: "nat", Hook: output, Priority: destinations},
 		{Name: "postrouting", Kind: "nat", Hook: postrouting, Priority: sources},
+		{Name: "local", Kind: "filter", Hook: input, Priority: filtered},
 	}}
 	closed := slices.Clone(closedIn[f])
 	for _, n := range all {
@@ -35,6 +36,7 @@ func translation(f family, all []network.NAT) table {
 			if g.Address.Is6() == (f == ip6) {
 				found = true
 				t.Chains[0].protect(n.Link, g, closed)
+				t.Chains[4].deliver(n.Link, g)
 				t.translate(n, g)
 			}
 		}
@@ -64,17 +66,35 @@ var ownLoopback = map[family]netip.Prefix{
 func (c *chain) protect(link string, g network.Guest, closed []netip.Prefix) {
 	if g.Address.Is6() {
 		c.add(drop, from(link), into(ownLoopback[ip6]))
-		c.add(accept, from(link), isAnswer)
-		c.add(accept, from(link), carries("ipv6-icmp"))
 	} else {
 		c.add(drop, from(link), into(ownLoopback[ip]))
-		c.add(accept, from(link), isAnswer)
-		c.add(accept, from(link), destination(g.Gateway), carries("icmp"))
-		c.add(accept, from(link), toPort("udp", 67))
 	}
+	c.permit(link, g)
 	for _, n := range closed {
 		c.add(drop, from(link), into(n))
 	}
+}
+
+// permit adds what the pod itself gets of its guest.
+func (c *chain) permit(link string, g network.Guest) {
+	c.add(accept, from(link), isAnswer)
+	if g.Address.Is6() {
+		c.add(accept, from(link), carries("ipv6-icmp"))
+		return
+	}
+	c.add(accept, from(link), destination(g.Gateway), carries("icmp"))
+	c.add(accept, from(link), toPort("udp", 67))
+}
+
+// deliver adds what reaches the pod itself: beside that, what is for an address of the pod, as
+// others send it. The pod has more: to those for everyone and for any router on its network,
+// which no policy sees, others send nothing.
+func (c *chain) deliver(link string, g network.Guest) {
+	c.permit(link, g)
+	for _, a := range g.Pod {
+		c.add(accept, from(link), destination(a))
+	}
+	c.add(drop, from(link))
 }
 
 // translate adds the rules for an address of a guest after those that are there.
