@@ -23,7 +23,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,6 +36,7 @@ import (
 
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
 	"github.com/podvisor/podvisor/internal/certificate"
+	"github.com/podvisor/podvisor/internal/scheduler/revision"
 	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/pod"
@@ -349,6 +352,82 @@ func TestAttackTheTokenOfTheControllerMakesAndDeletesNoRevisionsOfOthers(t *test
 	_, err = theirs.Create(t.Context(), own, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.NoError(t, theirs.Delete(t.Context(), own.Name, metav1.DeleteOptions{}))
+
+	// A VM starts with what its revision holds, also with the networks that are named there.
+	small := &instancetype.VirtualMachineInstancetype{ObjectMeta: metav1.ObjectMeta{Name: "small"}}
+	small.Spec.CPU.Guest, small.Spec.Memory.Guest = 1, resource.MustParse("64Mi")
+	small, err = client.Of(world.vmis, instancetype.VirtualMachineInstancetypes, s.name).Create(t.Context(), small, metav1.CreateOptions{})
+	require.NoError(t, err)
+	m := vmitest.NewVM(vmi.RunHalted)
+	m.Namespace, m.Name, m.Spec.Template.Spec.Domain.Memory = s.name, "web", nil
+	m.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: small.Name, Kind: "VirtualMachineInstancetype"}
+	m, err = world.vmis.VirtualMachines(s.name).Create(t.Context(), m, metav1.CreateOptions{})
+	require.NoError(t, err)
+	honest, err := revision.Holding(m, small)
+	require.NoError(t, err)
+	_, err = theirs.Create(t.Context(), honest, dryRun)
+	require.NoError(t, err, "what the VM names is permitted")
+	small.Spec.Annotations = map[string]string{"k8s.v1.cni.cncf.io/networks": "default/evil"}
+	forged, err := revision.Holding(m, small)
+	require.NoError(t, err)
+	_, err = theirs.Create(t.Context(), forged, dryRun)
+	require.ErrorContains(t, err, "names no instance type and no preference, as they are stored now")
+	forged.Name, forged.Labels = "revision-start-vm-u-1", own.Labels
+	_, err = theirs.Create(t.Context(), forged, dryRun)
+	require.ErrorContains(t, err, "revisions that hold an object only with the labels that name it", "without its labels no webhook is asked")
+}
+
+func TestAttackTheTokenOfTheControllerSpoilsNotItsSecret(t *testing.T) {
+	t.Parallel()
+	kube, err := kubernetes.NewForConfig(withToken(t, world.config, home, "virt-controller"))
+	require.NoError(t, err)
+	// It may write one Secret by its role: the policy holds for every one.
+	n := newSpace(t)
+	_, err = world.kube.RbacV1().Roles(n.name).Create(t.Context(), &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: "writes"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create", "update", "delete"}}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = world.kube.RbacV1().RoleBindings(n.name).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "writes"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "writes"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: home, Name: "virt-controller"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	secret, err := world.kube.CoreV1().Secrets(n.name).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: certificate.ServingSecret},
+		Data:       map[string][]byte{corev1.TLSCertKey: []byte("c"), corev1.TLSPrivateKeyKey: []byte("k")},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	theirs := kube.CoreV1().Secrets(n.name)
+	const only = "only whether its webhooks are to be held"
+	eventually(t, func() error { // until the role is known
+		if _, err = theirs.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "more"}}, dryRun); !strings.Contains(err.Error(), only) {
+			return err
+		}
+		return nil
+	})
+	require.ErrorContains(t, theirs.Delete(t.Context(), secret.Name, metav1.DeleteOptions{}), only)
+	for what, change := range map[string]func(*corev1.Secret){
+		"with another certificate": func(s *corev1.Secret) { s.Data[corev1.TLSCertKey] = []byte("x") },
+		"without its key":          func(s *corev1.Secret) { delete(s.Data, corev1.TLSPrivateKeyKey) },
+		"with more":                func(s *corev1.Secret) { s.StringData = map[string]string{"more": "x"} },
+		"for ever":                 func(s *corev1.Secret) { s.Immutable = new(true) },
+		"that goes with another": func(s *corev1.Secret) {
+			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "none", UID: "none"}}
+		},
+		"that stays": func(s *corev1.Secret) { s.Finalizers = []string{"example.com/stays"} },
+		"":           func(s *corev1.Secret) { s.Data[certificate.HoldKey] = []byte(time.Now().UTC().Format(time.RFC3339)) },
+	} {
+		s := secret.DeepCopy()
+		change(s)
+		_, err = theirs.Update(t.Context(), s, metav1.UpdateOptions{DryRun: dryRun.DryRun})
+		if what == "" {
+			require.NoError(t, err, "what virt-controller writes is permitted")
+			continue
+		}
+		require.ErrorContains(t, err, only, what)
+	}
 }
 
 func TestAVMSaysThatItsVMIWaitsForTheWebhook(t *testing.T) {

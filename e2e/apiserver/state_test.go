@@ -46,7 +46,12 @@ func TestAttackTheTokenOfTheControllerMakesNothingButClaimsForState(t *testing.T
 		"of a source": func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "theirs"}
 		},
-		"that is a device": func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) },
+		"of an importer": func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{"cdi.kubevirt.io/storage.import.secretName": "theirs"}
+		},
+		"that an importer knows": func(c *corev1.PersistentVolumeClaim) { c.Labels["cdi.kubevirt.io/storage.contentType"] = "kubevirt" },
+		"that stays":             func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{"example.com/stays"} },
+		"that is a device":       func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) },
 		"that many may have": func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		},

@@ -28,7 +28,8 @@ import (
 // own besides the Secrets and disks of others. The same holds for DataVolumes: what
 // fills one sends the Secrets that it names to its source. A pod that it creates must be
 // what scheduler/pod renders for the stored VMI that controls it, a VM that it creates or
-// changes what scheduler/pool makes of the pool that controls it, and a pod that it names
+// changes what scheduler/pool makes of the pool that controls it, a ControllerRevision of an
+// instance type what its VM names, and a pod that it names
 // in the status of a VMI one that was made for that VMI: see [Launchers].
 //
 // What decides what a guest is and reads is compared with the template: disks, volumes,
@@ -86,6 +87,8 @@ func (o Owned) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) (
 	switch {
 	case req.Kind.Kind == dataVolume:
 		return o.volumeRefusal(ctx, req)
+	case req.Kind.Kind == revisionKind:
+		return o.revisionRefusal(ctx, req)
 	case req.Kind.Kind == podKind:
 		return o.podRefusal(ctx, req)
 	case req.Kind.Kind == vmi.VirtualMachines.Kind:

@@ -3,7 +3,6 @@ package pool
 import (
 	"crypto/sha256"
 	"encoding/base32"
-	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -12,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/podvisor/podvisor/internal/scheduler/revision"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
@@ -40,7 +39,7 @@ type content struct {
 func Revision(p *vmpool.VirtualMachinePool) (*appsv1.ControllerRevision, error) {
 	var c content
 	c.Spec.VirtualMachineTemplate, c.Spec.NameGeneration = p.Spec.VirtualMachineTemplate, p.Spec.NameGeneration
-	raw, err := sorted(c)
+	raw, err := revision.Sorted(c)
 	if err != nil {
 		return nil, fmt.Errorf("store the template of VirtualMachinePool %s/%s: %w", p.Namespace, p.Name, err)
 	}
@@ -60,19 +59,6 @@ var lowerLetters = base32.NewEncoding("abcdefghijkmnpqrstuvwxyz23456789").WithPa
 func revisionName(pool types.UID, raw []byte) string {
 	sum := sha256.Sum256(raw)
 	return RevisionPrefix + string(pool) + "-" + lowerLetters.EncodeToString(sum[:])[:10]
-}
-
-// sorted is JSON with sorted keys, as the API server writes it after a patch.
-func sorted(s any) ([]byte, error) {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
-	}
-	var tree map[string]any
-	if err := utiljson.Unmarshal(raw, &tree); err != nil {
-		return nil, err
-	}
-	return json.Marshal(tree)
 }
 
 // VM is the VM of the pool with the ordinal n. It has the labels of the template, without

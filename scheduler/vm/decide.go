@@ -74,7 +74,7 @@ func begin(o Observed, n next) scheduler.Plan {
 	isNew := r == nil
 	if isNew {
 		var err error
-		if r, err = revision(o.VM, n.sized.spec); err != nil {
+		if r, err = startRevision(o.VM, n.sized.spec); err != nil {
 			n.obstacle = &vmi.Finding{Reason: InvalidSpec, Message: vmi.FaultText(err)}
 			return write(o, n)
 		}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/scheduler/revision"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
@@ -87,4 +88,4 @@ func (o Observed) state() state {
 }
 
 // RevisionApp is the AppLabel of every start revision.
-const RevisionApp = "virtual-machine"
+const RevisionApp = revision.App

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/podvisor/podvisor/internal/scheduler/revision"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/instancetype"
@@ -22,9 +22,9 @@ type started struct {
 	Spec vmi.VirtualMachineSpec `json:"spec"`
 }
 
-// revision is the VM's spec as a ControllerRevision, with the revisions of what it names.
-func revision(v *vmi.VirtualMachine, spec vmi.VirtualMachineSpec) (*appsv1.ControllerRevision, error) {
-	raw, err := sorted(started{Spec: spec})
+// startRevision is the VM's spec as a ControllerRevision, with the revisions of what it names.
+func startRevision(v *vmi.VirtualMachine, spec vmi.VirtualMachineSpec) (*appsv1.ControllerRevision, error) {
+	raw, err := revision.Sorted(started{Spec: spec})
 	if err != nil {
 		return nil, fmt.Errorf("store the spec of VirtualMachine %s/%s: %w", v.Namespace, v.Name, err)
 	}
@@ -35,21 +35,6 @@ func revision(v *vmi.VirtualMachine, spec vmi.VirtualMachineSpec) (*appsv1.Contr
 		},
 		Data: runtime.RawExtension{Raw: raw}, Revision: v.Generation,
 	}, nil
-}
-
-// sorted is JSON with sorted keys, as the API server writes it after a patch. The content
-// of a revision is immutable to the byte: with keys in another order the garbage collector
-// could not remove its owner.
-func sorted(s any) ([]byte, error) {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
-	}
-	var tree map[string]any
-	if err := utiljson.Unmarshal(raw, &tree); err != nil {
-		return nil, err
-	}
-	return json.Marshal(tree)
 }
 
 // AsStored is the revision r of a VM with the spec as the API server has it, to the

@@ -13,7 +13,7 @@ import (
 func TestTheContentOfARevisionHasSortedKeys(t *testing.T) {
 	t.Parallel()
 	v := vmitest.NewVM(vmi.RunAlways, vmitest.WithContainerDisk("root", "example/fedora:40"), vmitest.WithMemory("64Mi"))
-	r, err := revision(v, v.Spec)
+	r, err := startRevision(v, v.Spec)
 	require.NoError(t, err)
 	var tree map[string]any
 	require.NoError(t, json.Unmarshal(r.Data.Raw, &tree))
@@ -28,7 +28,7 @@ func TestTheContentOfARevisionHasSortedKeys(t *testing.T) {
 func TestTheContentOfARevisionIsTheSpecAsItIsStored(t *testing.T) {
 	t.Parallel()
 	v := vmitest.NewVM(vmi.RunAlways, vmitest.WithMemory("4096Ki"))
-	r, err := revision(v, v.Spec)
+	r, err := startRevision(v, v.Spec)
 	require.NoError(t, err)
 	const spec = `{"runStrategy":"Always","template":{"spec":{"domain":{"devices":{},"memory":{"guest":"4096Ki"}}}}}`
 	var stored map[string]any

@@ -1,16 +1,14 @@
 package vm
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podvisor/podvisor/internal/scheduler/revision"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
@@ -142,7 +140,7 @@ func size(o Observed) sized {
 		case f.Revision != "" && !f.Former:
 			s.use(r, f.Revision)
 		default:
-			c, err := held(o.VM, f.Object)
+			c, err := revision.Holding(o.VM, f.Object)
 			if err != nil {
 				s.fault = &vmi.Finding{Reason: FailedCreate, Message: err.Error()}
 				return s
@@ -242,48 +240,4 @@ func (s sized) first(p scheduler.Plan) scheduler.Plan {
 		p.Actions = append(s.made[:len(s.made):len(s.made)], p.Actions...)
 	}
 	return p
-}
-
-// held is the ControllerRevision that holds an instance type or a preference for the VM.
-func held(v *vmi.VirtualMachine, o vmi.Object) (*appsv1.ControllerRevision, error) {
-	d, err := definitionOf(o)
-	if err != nil {
-		return nil, err
-	}
-	c := o.DeepCopyObject().(vmi.Object)
-	c.SetLabels(nil)
-	c.SetAnnotations(nil)
-	c.SetFinalizers(nil)
-	c.SetOwnerReferences(nil)
-	c.SetManagedFields(nil)
-	c.GetObjectKind().SetGroupVersionKind(d.GroupVersionKind)
-	raw, err := sorted(c)
-	if err != nil {
-		return nil, fmt.Errorf("store %s %s for VirtualMachine %s/%s: %w", d.Kind, o.GetName(), v.Namespace, v.Name, err)
-	}
-	generation := strconv.FormatInt(o.GetGeneration(), 10)
-	return &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: v.Namespace,
-			Name:      fmt.Sprintf("%s-%s-%s-%s-%s", v.Name, o.GetName(), d.Version, o.GetUID(), generation),
-			Labels: map[string]string{
-				vmi.AppLabel:                    RevisionApp,
-				instancetype.ObjectNameLabel:    o.GetName(),
-				instancetype.ObjectKindLabel:    d.Kind,
-				instancetype.ObjectUIDLabel:     string(o.GetUID()),
-				instancetype.ObjectVersionLabel: d.Version, instancetype.ObjectGenerationLabel: generation,
-			},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(v, vmi.VirtualMachines.GroupVersionKind)},
-		},
-		Data: runtime.RawExtension{Raw: raw},
-	}, nil
-}
-
-func definitionOf(o vmi.Object) (vmi.Definition, error) {
-	for _, d := range instancetype.Definitions() {
-		if fmt.Sprintf("%T", d.New()) == fmt.Sprintf("%T", o) {
-			return d, nil
-		}
-	}
-	return vmi.Definition{}, fmt.Errorf("%T is neither an instance type nor a preference", o)
 }
