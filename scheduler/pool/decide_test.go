@@ -223,6 +223,52 @@ func TestVMsThatAreOffGetTheTemplateAtOnce(t *testing.T) {
 	require.Equal(t, vmi.RunManual, w.find("web-0").Spec.Strategy(), "whose user left the strategy as it was")
 }
 
+// A VMI that waits for its image has not failed. It is named, and does not hold up the template
+// that is right, however few VMs may be down.
+func TestVMsThatWaitForTheirImageAreNamedAndGetAnotherTemplate(t *testing.T) {
+	t.Parallel()
+	for _, healthy := range []int{0, 1, 2} {
+		w := newWorld(t, 3)
+		w.pool.Spec.MaxUnavailable = new(intstr.FromInt32(1))
+		w.settle()
+		for n := healthy; n < 3; n++ {
+			w.waitsForItsImage(fmt.Sprint("web-", n))
+		}
+		w.step()
+		c := w.pool.Status.Condition(vmi.ConditionReplicaFailure)
+		require.NotNil(t, c)
+		require.Equal(t, pool.FailedStart, c.Reason)
+		require.Contains(t, c.Message, fmt.Sprintf("VirtualMachine web-%d does not start (ImagePullBackOff): there is no such image", healthy))
+		require.Nil(t, w.pool.Status.Condition(vmi.ConditionRolloutStopped), "no other waits for it")
+		w.rolled("66Mi")
+		require.Nil(t, w.pool.Status.Condition(vmi.ConditionReplicaFailure))
+		require.Len(t, w.current(), 3)
+	}
+}
+
+func TestARollOutStopsAtAVMThatWaitsForItsImage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.settle()
+	w.template("65Mi")
+	for len(w.restarted) == 0 {
+		w.step()
+	}
+	for w.vmis[w.restarted[0]] == nil || w.vmis[w.restarted[0]].Labels[vmi.PoolRevisionLabel] != w.find(w.restarted[0]).Labels[vmi.PoolRevisionLabel] {
+		w.step()
+	}
+	w.waitsForItsImage(w.restarted[0])
+	for range 20 {
+		w.step()
+	}
+	require.Len(t, w.restarted, 1)
+	c := w.pool.Status.Condition(vmi.ConditionRolloutStopped)
+	require.NotNil(t, c)
+	require.Contains(t, c.Message, "VirtualMachine "+w.restarted[0]+" does not start (ImagePullBackOff) with the template: there is no such image. 2 more VMs wait")
+	w.rolled("66Mi")
+	require.Nil(t, w.pool.Status.Condition(vmi.ConditionRolloutStopped))
+}
+
 func TestARollOutStopsAtAVMThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 5)

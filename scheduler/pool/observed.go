@@ -132,6 +132,19 @@ func (m member) failing() bool {
 	return false
 }
 
+// stuck is why the VMI of the VM does not get as far as a guest, and waits: for an image or a claim
+// that there is not, for example. That is of the VMI, as the status of the VM is that of a moment
+// ago. Nil: nothing holds it, or only that there is no room for it yet.
+func (m member) stuck() *vmi.Condition {
+	if !m.runs() || m.stale() || m.ends() || m.instance.Status.HasRun() {
+		return nil
+	}
+	if c := m.instance.Status.Condition(vmi.ConditionSynchronized); c != nil && c.Status == corev1.ConditionFalse {
+		return c
+	}
+	return nil
+}
+
 // failedStarts is how many starts of the VM failed in a row.
 func (m member) failedStarts() int {
 	if m.Status.StartFailure == nil {

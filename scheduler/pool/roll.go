@@ -75,7 +75,7 @@ func proactive(o Observed, s situation, all []member, p *vmpool.PoolProactiveUpd
 		if m.ready() {
 			cost = 1
 		}
-		if cost > left || !proven && tried > 0 || len(c.restart) == burst {
+		if cost > max(left, 0) || !proven && tried > 0 || len(c.restart) == burst {
 			continue
 		}
 		left -= cost
@@ -128,7 +128,7 @@ func stopped(s situation, all, due []member) *vmi.Finding {
 		return nil
 	}
 	for _, m := range all {
-		if m.failing() && m.revision() == s.Revision.Name {
+		if (m.failing() || m.stuck() != nil) && m.revision() == s.Revision.Name {
 			return &vmi.Finding{Reason: FailedStart, Message: fmt.Sprintf(
 				"%s with the template: %s. %d more VMs wait for it: correct spec.virtualMachineTemplate, or the VM's obstacle", failed(m), because(m), left)}
 		}

@@ -93,7 +93,7 @@ func failure(o Observed, s situation, c change, invalid *vmi.Finding) *vmi.Findi
 		return o.Refusal
 	}
 	for _, m := range s.members {
-		if m.failing() {
+		if m.failing() || m.stuck() != nil {
 			return &vmi.Finding{Reason: FailedStart, Message: failed(m) + ": " + because(m)}
 		}
 	}
@@ -105,11 +105,17 @@ func failed(m member) string {
 	if n := m.failedStarts(); n > 0 {
 		return fmt.Sprintf("VirtualMachine %s failed to start, %d times in a row,", m.Name, n)
 	}
+	if c := m.stuck(); c != nil {
+		return fmt.Sprintf("VirtualMachine %s does not start (%s)", m.Name, c.Reason)
+	}
 	return fmt.Sprintf("VirtualMachine %s failed to start", m.Name)
 }
 
 // because is why the VM does not start.
 func because(m member) string {
+	if c := m.stuck(); c != nil && c.Message != "" {
+		return strings.TrimSuffix(c.Message, ".")
+	}
 	for _, t := range []vmi.ConditionType{vmi.ConditionFailure, vmi.ConditionReady} {
 		if c := m.Status.Condition(t); c != nil && c.Message != "" {
 			return strings.TrimSuffix(c.Message, ".")

@@ -191,6 +191,7 @@ func (w *world) play() {
 			i.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(v, vmi.VirtualMachines.GroupVersionKind)}
 			w.vmis[v.Name], v.Status.PrintableStatus = i, vmi.StatusRunning
 			continue
+		case i != nil && i.Status.Condition(vmi.ConditionSynchronized) != nil: // it waits
 		case i != nil && w.broken[i.Spec.Domain.Memory.Guest.String()]:
 			f := v.Status.StartFailure
 			if f == nil {
@@ -205,6 +206,15 @@ func (w *world) play() {
 		}
 		v.Status.Ready = ready
 	}
+}
+
+// waitsForItsImage has the VMI of the VM not start, since there is no such image.
+func (w *world) waitsForItsImage(name string) {
+	i := w.vmis[name]
+	i.Status = vmi.VirtualMachineInstanceStatus{Phase: vmi.PhaseScheduling}
+	i.Status.SetCondition(vmi.Condition{
+		Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: "ImagePullBackOff", Message: "there is no such image",
+	}, metav1.NewTime(w.now))
 }
 
 // stop is a step of a VM to its end: it is seen, its VMI is deleted, and then gone.

@@ -46,8 +46,8 @@ func poolItself(s *vmpool.VirtualMachinePoolSpec) field.ErrorList {
 	}
 	if m := s.MaxUnavailable; m != nil {
 		n, err := intstr.GetScaledValueFromIntOrPercent(m, 100, true)
-		if err != nil || n < 0 {
-			l = append(l, field.Invalid(at.Child("maxUnavailable"), m.String(), `must be a number that is not negative, or a percentage as "30%"`))
+		if err != nil || n < 0 || m.Type == intstr.String && n > 100 {
+			l = append(l, field.Invalid(at.Child("maxUnavailable"), m.String(), `must be a number that is not negative, or a percentage as "30%" of at most 100%`))
 		}
 	}
 	if a := s.Autohealing; a != nil && a.MinFailingToStartDuration != nil && a.MinFailingToStartDuration.Duration < 0 {

@@ -175,6 +175,8 @@ func restart(o Observed) (Plan, error) {
 		return Plan{}, conflict(OfVM, v.Name, "VM recovery required: its volumes are being replaced; try again when they are")
 	case run == vmi.RunHalted, run == vmi.RunOnce:
 		return Plan{}, conflict(OfVM, v.Name, "RunStategy %s does not support manual restart requests; change spec.runStrategy", run)
+	case i == nil && run == vmi.RunAlways:
+		return Plan{}, conflict(OfVM, v.Name, "VM is not running: %s; its run strategy is %s, and it starts on its own", vmi.RunHalted, run)
 	case i == nil:
 		return Plan{}, conflict(OfVM, v.Name, "VM is not running: %s; its run strategy is %s, and start starts it", vmi.RunHalted, run)
 	}
