@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pool"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
@@ -240,6 +241,14 @@ func TestVMsThatWaitForTheirImageAreNamedAndGetAnotherTemplate(t *testing.T) {
 		require.Equal(t, pool.FailedStart, c.Reason)
 		require.Contains(t, c.Message, fmt.Sprintf("VirtualMachine web-%d does not start (ImagePullBackOff): there is no such image", healthy))
 		require.Nil(t, w.pool.Status.Condition(vmi.ConditionRolloutStopped), "no other waits for it")
+		waiting := w.vmis[fmt.Sprint("web-", healthy)].Status.Condition(vmi.ConditionSynchronized)
+		image := *waiting
+		for n := healthy; n < 3; n++ {
+			w.vmis[fmt.Sprint("web-", n)].Status.Condition(vmi.ConditionSynchronized).Reason = instance.PreviousPodExists
+		}
+		w.step()
+		require.Nil(t, w.pool.Status.Condition(vmi.ConditionReplicaFailure), "it starts when the pod before has ended")
+		*waiting = image
 		w.rolled("66Mi")
 		require.Nil(t, w.pool.Status.Condition(vmi.ConditionReplicaFailure))
 		require.Len(t, w.current(), 3)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/vmpool"
@@ -132,14 +133,18 @@ func (m member) failing() bool {
 	return false
 }
 
-// stuck is why the VMI of the VM does not get as far as a guest, and waits: for an image or a claim
-// that there is not, for example. That is of the VMI, as the status of the VM is that of a moment
-// ago. Nil: nothing holds it, or only that there is no room for it yet.
+// waits are the reasons of VMIs that start once something else has ended or answers, whatever
+// their template is.
+var waits = []string{instance.PreviousPodExists, instance.ClaimNotProvisioned, instance.SchedulerUnresponsive}
+
+// stuck is why the VMI of the VM does not get as far as a guest: there is no such image or claim,
+// for example. That is of the VMI, as the status of the VM is that of a moment ago. Nil: nothing
+// holds it, or it waits, also for room.
 func (m member) stuck() *vmi.Condition {
 	if !m.runs() || m.stale() || m.ends() || m.instance.Status.HasRun() {
 		return nil
 	}
-	if c := m.instance.Status.Condition(vmi.ConditionSynchronized); c != nil && c.Status == corev1.ConditionFalse {
+	if c := m.instance.Status.Condition(vmi.ConditionSynchronized); c != nil && c.Status == corev1.ConditionFalse && !slices.Contains(waits, c.Reason) {
 		return c
 	}
 	return nil
