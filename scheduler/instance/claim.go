@@ -18,8 +18,15 @@ func missingClaims(o Observed) (vmi.Finding, bool) {
 	var missing []string
 	for i := range o.VMI.Spec.Volumes {
 		v := &o.VMI.Spec.Volumes[i]
-		if name := v.Claim(); name != "" && o.Claims[name] == nil {
+		name := v.Claim()
+		if name == "" {
+			continue
+		}
+		switch c := o.Claims[name]; {
+		case c == nil:
 			missing = append(missing, fmt.Sprintf("volume %s: PersistentVolumeClaim %s does not exist in namespace %s", v.Name, name, o.VMI.Namespace))
+		case c.DeletionTimestamp != nil: // no scheduler gives a pod with it a node
+			missing = append(missing, fmt.Sprintf("volume %s: PersistentVolumeClaim %s in namespace %s is being deleted", v.Name, name, o.VMI.Namespace))
 		}
 	}
 	if len(missing) == 0 {

@@ -48,6 +48,13 @@ func TestAVMIWaitsForItsClaims(t *testing.T) {
 	v.Status = s
 	require.Empty(t, instance.Decide(o).Actions, "it is said once")
 
+	// A pod with it would get no node, and nothing would say why once it is gone.
+	o.Claims["data"] = claimOf("data", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{Time: o.Now} })
+	s = statusOf(t, instance.Decide(o))
+	c = s.Condition(vmi.ConditionSynchronized)
+	require.Equal(t, instance.FailedPvcNotFound, c.Reason)
+	require.Equal(t, "volume data: PersistentVolumeClaim data in namespace default is being deleted: create it, and the VMI starts", c.Message)
+
 	o.Claims["data"] = claimOf("data") // which waits for its first consumer: the pod
 	p = instance.Decide(o)
 	require.IsType(t, scheduler.CreatePod{}, p.Actions[0])
