@@ -356,6 +356,7 @@ func TestAttackTheTokenOfTheControllerMakesAndDeletesNoRevisionsOfOthers(t *test
 	// A VM starts with what its revision holds, also with the networks that are named there.
 	small := &instancetype.VirtualMachineInstancetype{ObjectMeta: metav1.ObjectMeta{Name: "small"}}
 	small.Spec.CPU.Guest, small.Spec.Memory.Guest = 1, resource.MustParse("64Mi")
+	small.Spec.Annotations = map[string]string{"example.com/signs": "<a> & \u2028 \"é\""} // which encoders write differently
 	small, err = client.Of(world.vmis, instancetype.VirtualMachineInstancetypes, s.name).Create(t.Context(), small, metav1.CreateOptions{})
 	require.NoError(t, err)
 	m := vmitest.NewVM(vmi.RunHalted)
@@ -372,9 +373,17 @@ func TestAttackTheTokenOfTheControllerMakesAndDeletesNoRevisionsOfOthers(t *test
 	require.NoError(t, err)
 	_, err = theirs.Create(t.Context(), forged, dryRun)
 	require.ErrorContains(t, err, "names no instance type and no preference, as they are stored now")
+	twice := honest.DeepCopy()
+	twice.Data.Raw = []byte(strings.Replace(string(honest.Data.Raw), `{"apiVersion"`, `{"spec":{"annotations":{"k8s.v1.cni.cncf.io/networks":"default/evil"}},"apiVersion"`, 1))
+	require.NotEqual(t, honest.Data.Raw, twice.Data.Raw)
+	_, err = theirs.Create(t.Context(), twice, dryRun)
+	require.ErrorContains(t, err, "names no instance type and no preference, as they are stored now", "with a key twice")
 	forged.Name, forged.Labels = "revision-start-vm-u-1", own.Labels
-	_, err = theirs.Create(t.Context(), forged, dryRun)
-	require.ErrorContains(t, err, "revisions that hold an object only with the labels that name it", "without its labels no webhook is asked")
+	for _, kind := range []string{"kind", "Kind"} {
+		forged.Data.Raw = []byte(strings.Replace(string(forged.Data.Raw), `"kind"`, `"`+kind+`"`, 1))
+		_, err = theirs.Create(t.Context(), forged, dryRun)
+		require.ErrorContains(t, err, "revisions that hold an object only with the labels that name it", "without its labels no webhook is asked: %s", kind)
+	}
 }
 
 func TestAttackTheTokenOfTheControllerSpoilsNotItsSecret(t *testing.T) {
