@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/scale"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmpool"
@@ -58,11 +59,16 @@ func TestAnAutoscalerFindsThePodsOfAPoolAndOfASetAndScalesThem(t *testing.T) {
 			require.NoError(t, err)
 			resource := to.Resource.GroupResource()
 			s.awaitScaled(scales, resource, 2)
-			now, err := scales.Scales(s.name).Get(t.Context(), resource, "web", metav1.GetOptions{})
-			require.NoError(t, err)
-			now.Spec.Replicas = 3
-			_, err = scales.Scales(s.name).Update(t.Context(), resource, now, metav1.UpdateOptions{})
-			require.NoError(t, err)
+			// The controller may write the status between the two, once more as the pods get ready.
+			require.NoError(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+				now, err := scales.Scales(s.name).Get(t.Context(), resource, "web", metav1.GetOptions{})
+				if err != nil {
+					return err
+				}
+				now.Spec.Replicas = 3
+				_, err = scales.Scales(s.name).Update(t.Context(), resource, now, metav1.UpdateOptions{})
+				return err
+			}))
 			s.awaitScaled(scales, resource, 3)
 		})
 	}
