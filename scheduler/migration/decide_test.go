@@ -130,6 +130,10 @@ func ends(code int32) func(*corev1.Pod) {
 	}
 }
 
+func endedAgo(d time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.FinishedAt = ago(d) }
+}
+
 func leaving(p *corev1.Pod) { p.DeletionTimestamp = new(ago(0)) }
 func homeless(p *corev1.Pod) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes"}}
@@ -161,6 +165,8 @@ func brief(p scheduler.Plan) string {
 			}
 			if s.Failed {
 				text += " failed"
+			} else if s.Completed {
+				text += " on " + a.To.Status.NodeName
 			}
 			out = append(out, text)
 		case scheduler.CreatePod:
@@ -384,7 +390,13 @@ func TestDecide(t *testing.T) {
 			o.TargetFenced, o.Calls.Abort, o.Calls.Over = true, refused(time.Second, "Conflict"), asked(5*time.Second)
 		}), "vmi m1 failed, vmi:FailedMigration, delete p2, " + failed, 0},
 		"the guest has powered off at the target": {with(observed(move("Running"), running(begun), launcher(), target(ends(0))), func(o *migration.Observed) { o.Calls.Abort = refused(time.Second, "Conflict") }),
-			"", time.Second},
+			"", 4 * time.Second},
+		"the guest has powered off at the target, by a clock that is ahead": {observed(move("Running"), running(begun), launcher(), target(ends(0), endedAgo(-time.Hour))), "", 5 * time.Second},
+		"the guest has powered off at the target, and its handler does not report it": {observed(move("Running"), running(begun), launcher(ends(0)), target(ends(0), endedAgo(5*time.Second))),
+			"vmi m1 on node2", 0},
+		"the guest has powered off at the target, and neither handler has reported anything": {with(observed(move("PreparingTarget"), running(given), launcher(), target(ends(0), endedAgo(5*time.Second))), func(o *migration.Observed) {
+			o.Calls.Abort = refused(5*time.Second, "NotFound")
+		}), "vmi m1 on node2", 0},
 		"the VMI has failed":       {observed(move("Running"), running(begun, func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.PhaseFailed }), launcher(ends(1)), target(runs)), "vmi m1 failed, vmi:FailedMigration, delete p2, " + failed, 0},
 		"the VMI has failed there": {observed(move("Running"), running(begun, func(v *vmi.VirtualMachineInstance) { v.Status.Phase, v.Status.NodeName = vmi.PhaseFailed, "node2" }), launcher(ends(0)), target(runs)), "vmi m1 failed, vmi:FailedMigration, " + failed, 0},
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/internal/scheduler/launched"
@@ -139,7 +140,13 @@ func stop(o Observed, why string) scheduler.Plan {
 	byUser := o.Migration.DeletionTimestamp != nil
 	abort := o.Calls.Abort
 	begun := state(o).StartTimestamp != nil
-	if over(o) && !poweredOff(o) && hasMoved(o) {
+	if c := poweredOff(o); c != nil {
+		if left := c.FinishedAt.Add(reportTime).Sub(o.Now); left > 0 {
+			return scheduler.Plan{Recheck: min(left, reportTime)} // the clock of the node may be ahead
+		}
+		return writeMoved(o)
+	}
+	if over(o) && hasMoved(o) {
 		return writeMoved(o)
 	}
 	if (abort.done() || abort.unknown()) && !begun && !o.Now.Before(abort.At.Add(reportTime)) || begun && isOver(o) {
@@ -163,7 +170,7 @@ func stop(o Observed, why string) scheduler.Plan {
 		p.Actions = append(p.Actions, calls...)
 		p.Recheck = soonest(p.Recheck, again)
 	}
-	if begun && over(o) && !poweredOff(o) {
+	if begun && over(o) {
 		actions, again := keepOn(o)
 		p.Actions = append(p.Actions, actions...)
 		p.Recheck = soonest(p.Recheck, again)
@@ -174,17 +181,20 @@ func stop(o Observed, why string) scheduler.Plan {
 // isOver says that the handler of the source knows that the target is over, and has had the
 // time to report the end of the migration.
 func isOver(o Observed) bool {
-	return over(o) && !poweredOff(o) && o.Calls.Over.done() && !o.Now.Before(o.Calls.Over.At.Add(reportTime))
+	return over(o) && o.Calls.Over.done() && !o.Now.Before(o.Calls.Over.At.Add(reportTime))
 }
 
-// poweredOff says that the guest has moved to the target and has powered off there, which
-// the handler of that node reports.
-func poweredOff(o Observed) bool {
+// poweredOff is the end of a target that the guest has moved to and has powered off in, which the
+// handler of that node reports, unless it is late or gone. Nil: that is not so.
+func poweredOff(o Observed) *corev1.ContainerStateTerminated {
 	if o.Target == nil {
-		return false
+		return nil
 	}
 	c := launched.Compute(o.Target)
-	return c != nil && c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
+	if c == nil || c.State.Terminated == nil || c.State.Terminated.ExitCode != 0 {
+		return nil
+	}
+	return c.State.Terminated
 }
 
 // requestAbort writes, in the VMI and in the migration, that the migration is to end.
