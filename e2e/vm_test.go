@@ -21,16 +21,18 @@ import (
 )
 
 // applyVM writes a VM whose VMIs are like v, as a user does.
-func (s space) applyVM(strategy vmi.RunStrategy, v *vmi.VirtualMachineInstance) {
+func (s space) applyVM(strategy vmi.RunStrategy, v *vmi.VirtualMachineInstance, change ...func(*vmi.VirtualMachine)) {
 	s.t.Helper()
 	vm := vmitest.NewVM(strategy, vmitest.WithName(v.Name))
 	vm.ObjectMeta = metav1.ObjectMeta{Name: v.Name}
 	vm.Spec.Template.ObjectMeta = metav1.ObjectMeta{Labels: v.Labels}
 	vm.Spec.Template.Spec = v.Spec
+	for _, c := range change {
+		c(vm)
+	}
 	text, err := json.Marshal(vm)
 	require.NoError(s.t, err)
-	_, err = world.kubectl.RunInput(s.t.Context(), strings.NewReader(string(text)), "-n", s.name, "apply", "-f", "-")
-	require.NoError(s.t, err)
+	s.apply(string(text))
 }
 
 func (s space) getVM(name string) *vmi.VirtualMachine {
@@ -130,14 +132,40 @@ func (s space) identity(v *vmi.VirtualMachineInstance) string {
 	return m[0]
 }
 
-// sayIdentity is cloud-init that has a guest say what it is.
+// sayIdentity is cloud-init that has a guest say what it is and has.
 func sayIdentity() string {
-	return cloudConfig("runcmd:", `- ["sh", "-c", "echo \"identity: mac=$(cat /sys/class/net/eth0/address) uuid=$(cat /sys/class/dmi/id/product_uuid) serial=$(cat /sys/class/dmi/id/product_serial) end\" > /dev/console"]`)
+	return cloudConfig("runcmd:",
+		`- ["sh", "-c", "echo \"has: processors=$(grep -c ^processor /proc/cpuinfo) network=$(basename $(readlink /sys/class/net/eth0/device/driver)) end\" > /dev/console"]`,
+		`- ["sh", "-c", "echo \"identity: mac=$(cat /sys/class/net/eth0/address) uuid=$(cat /sys/class/dmi/id/product_uuid) serial=$(cat /sys/class/dmi/id/product_serial) end\" > /dev/console"]`)
+}
+
+// sized is an instance type and a preference of the namespace.
+const sized = `
+kind: VirtualMachineInstancetype
+apiVersion: instancetype.kubevirt.io/v1beta1
+metadata: {name: two}
+spec:
+  cpu: {guest: 2}
+  memory: {guest: 136Mi}
+---
+kind: VirtualMachinePreference
+apiVersion: instancetype.kubevirt.io/v1beta1
+metadata: {name: intel}
+spec:
+  cpu: {preferredCPUTopology: cores}
+  devices: {preferredInterfaceModel: e1000}
+`
+
+// named has a VM name what sized makes, and say nothing of it itself.
+func named(v *vmi.VirtualMachine) {
+	v.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "two", Kind: "VirtualMachineInstancetype"}
+	v.Spec.Preference = &vmi.PreferenceMatcher{Name: "intel", Kind: "VirtualMachinePreference"}
+	v.Spec.Template.Spec.Domain.Memory = nil
 }
 
 // Every run strategy goes through a start, the guest's own power-off, its crash, a stop
 // and the deletion. The guest sees the same MAC address, UUID and serial number every
-// time.
+// time. One has its size from an instance type, which is deleted before its second start.
 func TestAVMOfEachRunStrategyStartsEndsAndStopsAsItSays(t *testing.T) {
 	t.Parallel()
 	start := vmi.StateChangeRequest{Action: vmi.StartRequest}
@@ -191,11 +219,19 @@ func TestAVMOfEachRunStrategyStartsEndsAndStopsAsItSays(t *testing.T) {
 		},
 		vmi.RunOnce: func(s space, name string) {
 			first := s.next(name, "")
+			eventually(s.t, boots, func() error {
+				if !strings.Contains(s.console(first), "has: processors=2 network=e1000 end") {
+					return fmt.Errorf("the guest of %s does not say that it has what its instance type and its preference give", name)
+				}
+				return nil
+			})
 			s.powerOff(first)
 			require.Equal(s.t, first.UID, s.awaitPhase(name, vmi.PhaseSucceeded).UID, "it is kept")
 			s.awaitPrintable(name, vmi.StatusStopped)
-			s.kubectl("delete", "vmi", name)
+			s.kubectl("delete", "vmf/two", "vmp/intel", "vmi/"+name)
 			second := s.next(name, first.UID)
+			require.Equal(s.t, first.Spec, second.Spec, "it is made from what the VM's revisions hold")
+			require.Equal(s.t, "136Mi", second.Status.Memory.GuestAtBoot.String())
 			crash(s, second)
 			require.Equal(s.t, second.UID, s.awaitPhase(name, vmi.PhaseFailed).UID, "it is kept")
 			s.awaitPrintable(name, vmi.StatusStopped)
@@ -205,7 +241,12 @@ func TestAVMOfEachRunStrategyStartsEndsAndStopsAsItSays(t *testing.T) {
 			t.Parallel()
 			s := newSpace(t)
 			name := strings.ToLower(string(strategy))
-			s.applyVM(strategy, guest(name, sayIdentity(), vmitest.WithGracePeriod(10)))
+			var change []func(*vmi.VirtualMachine)
+			if strategy == vmi.RunOnce {
+				s.apply(sized)
+				change = append(change, named)
+			}
+			s.applyVM(strategy, guest(name, sayIdentity(), vmitest.WithGracePeriod(10)), change...)
 			life(s, name)
 			s.kubectl("delete", "vm", name)
 			_, err := world.vmis.VirtualMachineInstances(s.name).Get(t.Context(), name, metav1.GetOptions{})
