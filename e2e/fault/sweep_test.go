@@ -81,6 +81,9 @@ func run(ctx context.Context, namespace string, p Point, want map[string]shot) (
 				left(u.shots["deleted"]), s.oracle())
 		}
 	}
+	if err == nil {
+		err = u.events(ctx, p.Kind)
+	}
 	if err == nil && p.Kind == "" && len(u.failed) > 0 {
 		err = fmt.Errorf("migrations fail without a fault: %q", u.failed)
 	}

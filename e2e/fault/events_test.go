@@ -1,0 +1,75 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// mayLoseEvents are the faults after which a process does not know what it did last: it ended, it
+// was replaced, or the answer to its write is lost. The event of that may be missing.
+var mayLoseEvents = []Kind{Killed, KilledAfter, Replaced, Lost}
+
+// events waits until each VMI of the trace has had each of its events, and no more than one for each
+// of its pods. What could not be written at once is written up to ten seconds later.
+func (u *user) events(ctx context.Context, k Kind) error {
+	least := 1
+	if slices.Contains(mayLoseEvents, k) {
+		least = 0
+	}
+	var wrong error
+	for w := newWait(); ; {
+		l, err := world.kube.CoreV1().Events(u.namespace).List(ctx, metav1.ListOptions{})
+		if err == nil {
+			type key struct {
+				uid    types.UID
+				reason string
+			}
+			found := map[key]int{}
+			for _, e := range l.Items {
+				found[key{e.InvolvedObject.UID, e.Reason}]++
+			}
+			wrong = nil
+			for uid, l := range world.nodes.had(u.namespace) {
+				most := map[string]int{}
+				if len(l.pods) > 0 {
+					most["SuccessfulCreate"] = len(l.pods) // one that moves has others
+				}
+				if u.handled && slices.Contains(l.phases, vmi.PhaseRunning) {
+					most["Started"], most["Deleted"] = 1, 1
+				}
+				for reason, most := range most {
+					if n := found[key{uid, reason}]; n < least || n > most {
+						wrong = errors.Join(wrong, fmt.Errorf("VMI %s (%s) with phases %q and %d pods has %d events %s", l.name, uid, l.phases, len(l.pods), n, reason))
+					}
+				}
+			}
+		}
+		if err = errors.Join(err, wrong); err == nil || w.over() {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// had are all VMIs that a namespace has had.
+func (n *nodes) had(namespace string) map[types.UID]life {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := map[types.UID]life{}
+	for uid, l := range n.lives[namespace] {
+		out[uid] = life{l.name, l.owner, slices.Clone(l.phases), slices.Clone(l.pods), l.gone}
+	}
+	return out
+}
