@@ -285,6 +285,88 @@ func (u user) stayed(r resident) resident {
 	return r
 }
 
+// roams moves a VMI to the other node and back, with a second between, until stop. That waits for
+// the last migration, and returns how many have ended in which way.
+func (s space) roams(name string) (stop func() map[string]int) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	ended := map[string]int{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			ended[s.roam(name)]++
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	s.t.Cleanup(cancel)
+	return func() map[string]int {
+		cancel()
+		<-done
+		return ended
+	}
+}
+
+// roam moves a VMI to another node, and returns how that has ended.
+func (s space) roam(name string) string {
+	ctx, cancel := context.WithTimeout(s.t.Context(), 2*long)
+	defer cancel()
+	all := world.vmis.VirtualMachineInstanceMigrations(s.name)
+	m, err := all.Create(ctx, &vmi.VirtualMachineInstanceMigration{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-"}, Spec: vmi.VirtualMachineInstanceMigrationSpec{VMIName: name},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "not created: " + err.Error()
+	}
+	for {
+		now, err := all.Get(ctx, m.Name, metav1.GetOptions{})
+		switch {
+		case err == nil && now.Status.Phase == vmi.MigrationPhaseSucceeded:
+			return string(vmi.MigrationPhaseSucceeded)
+		case err == nil && now.Status.Phase == vmi.MigrationPhaseFailed && now.Status.MigrationState != nil:
+			return "failed: " + now.Status.MigrationState.FailureReason
+		case err == nil && now.Status.Phase == vmi.MigrationPhaseFailed:
+			return "failed before the hand-over"
+		case ctx.Err() != nil && now != nil:
+			return fmt.Sprintf("not ended: %s %+v", m.Name, now.Status)
+		case ctx.Err() != nil:
+			return "not ended: " + m.Name
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
+// roamed requires of a VMI that moved while versions changed that its guest is the same and runs
+// once, that some migrations succeeded, and that each has ended.
+func (u user) roamed(name, boot string, ended map[string]int) {
+	u.t.Helper()
+	require.Positive(u.t, ended[string(vmi.MigrationPhaseSucceeded)], "%v", ended)
+	for how := range ended {
+		require.False(u.t, strings.HasPrefix(how, "not "), "%v", ended)
+	}
+	v := u.awaitPhase(name, vmi.PhaseRunning)
+	require.Equal(u.t, boot, u.bootOf(name), "the guest did not boot anew")
+	eventually(u.t, long, func() error {
+		l, err := world.kube.CoreV1().Pods(u.name).List(u.t.Context(), metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(v.UID)})
+		if err != nil {
+			return err
+		}
+		var run []string
+		for _, p := range l.Items {
+			if p.Status.Phase == corev1.PodRunning {
+				run = append(run, p.Name)
+			}
+		}
+		if len(run) != 1 {
+			return fmt.Errorf("%s runs in the pods %q", name, run)
+		}
+		return nil
+	})
+}
+
 // labelled is what an image of this version says that it was built from.
 func labelled(t *testing.T, component string) version.Info {
 	t.Helper()
@@ -360,7 +442,7 @@ func (s space) isVersion(want version.Info) {
 
 // TestARollbackAndAnUpgradeLeaveVMIsRunning begins with this version, goes back to the
 // earlier one, which PREVIOUS names, and forth again. Guests that each of the two started
-// live through it.
+// live through it, and one is moved between the nodes all the time.
 func TestARollbackAndAnUpgradeLeaveVMIsRunning(t *testing.T) {
 	testenv.Root(t)
 	commit := os.Getenv("PREVIOUS")
@@ -378,7 +460,9 @@ func TestARollbackAndAnUpgradeLeaveVMIsRunning(t *testing.T) {
 	// What runs from the beginning: a VMI with connections, and a VM.
 	s.create(endGuest("steady", "n1", other, vmitest.WithMasquerade("default")))
 	s.applyVM(vmi.RunAlways, guest("lasting", cloudConfig("hostname: lasting"), vmitest.WithGracePeriod(0)))
+	s.create(guest("roaming", cloudConfig("hostname: roaming"), vmitest.WithGracePeriod(0)))
 	residents := []resident{u.settles("steady"), u.settles("lasting")}
+	boot := u.settles("roaming").boot
 	steady := s.endOf("steady", residents[0].pod)
 	goesOn := []func(){steady.hold(other), other.hold(steady)}
 	s.endTurn()
@@ -390,10 +474,14 @@ func TestARollbackAndAnUpgradeLeaveVMIsRunning(t *testing.T) {
 		began := time.Now()
 		before := s.objects()
 		streams := u.openStreams("steady")
+		roams := s.roams("roaming")
 		s.begin(step.to)
 		s.startsWhileBothRun(step.to)
 		s.end(step.to)
 		took := time.Since(began)
+		moves := roams()
+		u.roamed("roaming", boot, moves)
+		t.Logf("%s: migrations of roaming: %v", step.what, moves)
 		for i, stream := range streams {
 			stream.isCut()
 			t.Logf("%s: stream %d of steady was closed, with %v, and opens anew", step.what, i, stream.err)
@@ -428,7 +516,7 @@ func TestARollbackAndAnUpgradeLeaveVMIsRunning(t *testing.T) {
 	require.NotEqual(t, residents[1].v.UID, v.UID)
 	require.Equal(t, this.reference("virt-launcher"), s.pod(v).Spec.Containers[0].Image)
 	s.isVersion(labelled(t, "virt-controller"))
-	for _, name := range []string{"steady", "aged"} {
+	for _, name := range []string{"steady", "aged", "roaming"} {
 		s.delete(name)
 	}
 }
