@@ -183,6 +183,9 @@ func (l *guestOf) put(d protocol.Desired) error {
 	return nil
 }
 
+// movedAway is what a launcher says at its end, whoever told it that its guest runs elsewhere.
+var movedAway = protocol.End{Reason: protocol.MovedAway, Message: "the guest runs in another pod"}
+
 func (l *guestOf) end(e protocol.End) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,7 +197,7 @@ func (l *guestOf) end(e protocol.End) {
 	case protocol.Waiting:
 		e.Reason = protocol.Cancelled
 	case protocol.Paused: // all of it is sent
-		e.Reason = protocol.MovedAway
+		e = movedAway
 	}
 	if err := os.WriteFile(terminationFile, []byte(e.Termination()), 0o644); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -213,7 +216,7 @@ func (l *guestOf) note(what string) {
 // moves are the calls and the streams of migrations.
 func (l *guestOf) moves() (calls map[protocol.Call]func(context.Context) error, questions map[protocol.Call]func(context.Context, []byte) (any, error), streams map[protocol.Stream]func(context.Context) (net.Conn, error)) {
 	calls = map[protocol.Call]func(context.Context) error{protocol.CallDestroy: func(context.Context) error {
-		l.end(protocol.End{Reason: protocol.MovedAway})
+		l.end(movedAway)
 		return nil
 	}}
 	questions = map[protocol.Call]func(context.Context, []byte) (any, error){}
@@ -300,7 +303,7 @@ func (l *guestOf) send(uid types.UID, sent chan struct{}) {
 
 func (l *guestOf) confirm(_ context.Context, o protocol.MigrationEnd) (any, error) {
 	if o.Moved {
-		l.end(protocol.End{Reason: protocol.MovedAway, Message: "the guest runs in another pod"})
+		l.end(movedAway)
 		return nil, nil
 	}
 	l.mu.Lock()

@@ -135,7 +135,7 @@ func (n *nodes) leave(ctx context.Context, v *vmi.VirtualMachineInstance) error 
 		if err != nil || now.UID != p.UID {
 			return err
 		}
-		ended(now, protocol.End{Reason: protocol.MovedAway, Message: "the guest runs in another pod"})
+		ended(now, movedAway)
 		_, err = pods.UpdateStatus(ctx, now, metav1.UpdateOptions{})
 		return err
 	})
