@@ -14,8 +14,9 @@ import (
 )
 
 // mayLoseEvents are the faults after which a process does not know what it did last: it ended, it
-// was replaced, or the answer to its write is lost. The event of that may be missing.
-var mayLoseEvents = []Kind{Killed, KilledAfter, Replaced, Lost}
+// was replaced, or a connection was closed before the answer to a write. The event of that may be
+// missing.
+var mayLoseEvents = []Kind{Killed, KilledAfter, Replaced, Lost, Refused, Certificate}
 
 // events waits until each VMI of the trace has had each of its events, and no more than one for each
 // of its pods. What could not be written at once is written up to ten seconds later.
