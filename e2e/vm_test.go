@@ -135,7 +135,7 @@ func (s space) identity(v *vmi.VirtualMachineInstance) string {
 // sayIdentity is cloud-init that has a guest say what it is and has.
 func sayIdentity() string {
 	return cloudConfig("runcmd:",
-		`- ["sh", "-c", "echo \"has: processors=$(grep -c ^processor /proc/cpuinfo) network=$(basename $(readlink /sys/class/net/eth0/device/driver)) end\" > /dev/console"]`,
+		`- ["sh", "-c", "echo \"has: processors=$(grep -c ^processor /proc/cpuinfo) cores=$(grep 'cpu cores' /proc/cpuinfo | sort -u | tr -dc 0-9) end\" > /dev/console"]`,
 		`- ["sh", "-c", "echo \"identity: mac=$(cat /sys/class/net/eth0/address) uuid=$(cat /sys/class/dmi/id/product_uuid) serial=$(cat /sys/class/dmi/id/product_serial) end\" > /dev/console"]`)
 }
 
@@ -150,16 +150,15 @@ spec:
 ---
 kind: VirtualMachinePreference
 apiVersion: instancetype.kubevirt.io/v1beta1
-metadata: {name: intel}
+metadata: {name: cores}
 spec:
   cpu: {preferredCPUTopology: cores}
-  devices: {preferredInterfaceModel: e1000}
 `
 
 // named has a VM name what sized makes, and say nothing of it itself.
 func named(v *vmi.VirtualMachine) {
 	v.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "two", Kind: "VirtualMachineInstancetype"}
-	v.Spec.Preference = &vmi.PreferenceMatcher{Name: "intel", Kind: "VirtualMachinePreference"}
+	v.Spec.Preference = &vmi.PreferenceMatcher{Name: "cores", Kind: "VirtualMachinePreference"}
 	v.Spec.Template.Spec.Domain.Memory = nil
 }
 
@@ -220,7 +219,7 @@ func TestAVMOfEachRunStrategyStartsEndsAndStopsAsItSays(t *testing.T) {
 		vmi.RunOnce: func(s space, name string) {
 			first := s.next(name, "")
 			eventually(s.t, boots, func() error {
-				if !strings.Contains(s.console(first), "has: processors=2 network=e1000 end") {
+				if !strings.Contains(s.console(first), "has: processors=2 cores=2 end") {
 					return fmt.Errorf("the guest of %s does not say that it has what its instance type and its preference give", name)
 				}
 				return nil
@@ -228,7 +227,7 @@ func TestAVMOfEachRunStrategyStartsEndsAndStopsAsItSays(t *testing.T) {
 			s.powerOff(first)
 			require.Equal(s.t, first.UID, s.awaitPhase(name, vmi.PhaseSucceeded).UID, "it is kept")
 			s.awaitPrintable(name, vmi.StatusStopped)
-			s.kubectl("delete", "vmf/two", "vmp/intel", "vmi/"+name)
+			s.kubectl("delete", "vmf/two", "vmp/cores", "vmi/"+name)
 			second := s.next(name, first.UID)
 			require.Equal(s.t, first.Spec, second.Spec, "it is made from what the VM's revisions hold")
 			require.Equal(s.t, "136Mi", second.Status.Memory.GuestAtBoot.String())
