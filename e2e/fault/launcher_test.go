@@ -183,7 +183,7 @@ func (l *guestOf) put(d protocol.Desired) error {
 	return nil
 }
 
-// movedAway is what a launcher says at its end, whoever told it that its guest runs elsewhere.
+// movedAway is the end of a launcher whose guest runs elsewhere, whoever makes it end.
 var movedAway = protocol.End{Reason: protocol.MovedAway, Message: "the guest runs in another pod"}
 
 func (l *guestOf) end(e protocol.End) {
