@@ -247,13 +247,6 @@ func keepInstanceSpec(s *vmi.VirtualMachineInstanceSpec, kinds []volume.Kind) {
 	if f := was.Domain.Firmware; f != nil && f.Bootloader != nil {
 		s.Domain.Firmware = &vmi.Firmware{Bootloader: f.Bootloader}
 	}
-	// By these a migration has one connection for the memory.
-	if c := was.Domain.CPU; c != nil && c.DedicatedCPUPlacement {
-		s.Domain.CPU = &vmi.CPU{DedicatedCPUPlacement: true}
-	}
-	if limit, ok := was.Domain.Resources.Limits[corev1.ResourceCPU]; ok {
-		s.Domain.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: limit}
-	}
 	from, to := &was.Domain.Devices, &s.Domain.Devices
 	to.TPM = from.TPM
 	inClaim := map[string]bool{}

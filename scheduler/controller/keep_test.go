@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
@@ -60,7 +59,6 @@ func TestADecisionIsTheSameByWhatIsKept(t *testing.T) {
 
 		profile := defaults.Profile{EvictionStrategy: vmi.EvictionLiveMigrate}
 		require.Equal(t, instance.Eviction(whole.VMI, whole.Pods.Active, profile), instance.Eviction(kept.VMI, kept.Pods.Active, profile), "seed %d", seed)
-		require.Equal(t, protocol.MigrationSettingsOf(nil, whole.VMI), protocol.MigrationSettingsOf(nil, kept.VMI), "seed %d", seed)
 		require.Equal(t, instance.PodWaitsSilently(whole.VMI, whole.Pods.Active), instance.PodWaitsSilently(kept.VMI, kept.Pods.Active), "seed %d", seed)
 		require.Equal(t, instance.ClaimNames(whole.VMI), instance.ClaimNames(kept.VMI), "seed %d", seed)
 		require.Equal(t, indexed(t, InstanceIndexers(), whole.VMI), indexed(t, InstanceIndexers(), kept.VMI), "seed %d", seed)

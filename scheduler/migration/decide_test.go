@@ -593,7 +593,7 @@ func TestTheSourceIsSentTheSettingsOfTheHandOver(t *testing.T) {
 		o.VMI.Status.MigrationState.MigrationConfiguration = c
 		o.Calls.Accept = migration.Asked{Since: now, At: now}
 		o.Settings.Configuration = &vmi.MigrationConfiguration{AllowPostCopy: new(true)} // of the cluster now
-		want := protocol.MigrationSettingsOf(c, o.VMI)
+		want := protocol.MigrationSettingsOf(c)
 		require.Equal(t, []scheduler.Action{scheduler.StartMigration{Instance: o.VMI, Pod: "p2", Settings: want}}, migration.Decide(o).Actions, name)
 	}
 }

@@ -96,7 +96,7 @@ func call(o Observed) ([]scheduler.Action, time.Duration) {
 
 // startOf is the call to the handler of the source.
 func startOf(o Observed) scheduler.StartMigration {
-	settings := protocol.MigrationSettingsOf(state(o).MigrationConfiguration, o.VMI)
+	settings := protocol.MigrationSettingsOf(state(o).MigrationConfiguration)
 	return scheduler.StartMigration{Instance: o.VMI, Pod: targetUID(o), Settings: settings}
 }
 

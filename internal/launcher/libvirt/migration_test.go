@@ -124,13 +124,13 @@ func (g moving) finish(cookie []byte) {
 	require.NotContains(g, read(g.T, g.to.dir+"/serial.log"), "test guest is up")
 }
 
-func TestAMigrationIsLimitedAbortedAndRepeatedByMoreConnections(t *testing.T) {
+func TestAMigrationIsLimitedAbortedAndRepeated(t *testing.T) {
 	const size = 64 << 20 // QEMU sends 16 MiB of a disk before it waits
 	from, to := newDaemon(t), newDaemon(t)
 	data := from.file("data.img", full(size))
 	g := moving{from.start(`<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file="` + data + `"/><target dev="vdb" bus="virtio"/></disk>`), to, libvirt.Migration{
 		URI: "unix://" + to.dir + "/memory", Disks: []string{"vda", "vdb"}, DisksURI: "unix://" + to.dir + "/disks",
-		MiBPerSecond: 1, Connections: 2, AutoConverge: true,
+		MiBPerSecond: 1, AutoConverge: true,
 	}}
 	to.file("root.img", make([]byte, 1<<20))
 	to.file("data.img", make([]byte, size))
