@@ -149,8 +149,8 @@ func moved(v *vmi.VirtualMachineInstance) bool {
 
 // migrate makes a migration of the VMI. A user who is refused, as while virt-controller does not
 // answer the review, asks again. One that was not answered may have been made. Between handlers
-// that are processes a migration may fail, and is deleted, which leaves nothing of it; then
-// there is another one.
+// that are processes a migration may fail, and is deleted with its target, which leaves nothing of
+// it; then there is another one.
 func (u *user) migrate(ctx context.Context, name, of string) error {
 	all := world.vmis.VirtualMachineInstanceMigrations(u.namespace)
 	m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -171,7 +171,7 @@ func (u *user) migrate(ctx context.Context, name, of string) error {
 				err = errors.New("it is being deleted")
 			case now.Status.Phase == vmi.MigrationPhaseFailed:
 				u.failed = append(u.failed, fmt.Sprintf("%+v", now.Status.MigrationState))
-				err = errors.Join(errors.New("it has failed"), all.Delete(ctx, name, metav1.DeleteOptions{}))
+				err = errors.Join(errors.New("it has failed"), deleteTarget(ctx, now), all.Delete(ctx, name, metav1.DeleteOptions{}))
 			default:
 				err = fmt.Errorf("it is %s", now.Status.Phase)
 			}
@@ -185,6 +185,13 @@ func (u *user) migrate(ctx context.Context, name, of string) error {
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
+}
+
+// deleteTarget deletes the target of a migration that has failed. One that has ended stays until the
+// VMI is gone.
+func deleteTarget(ctx context.Context, m *vmi.VirtualMachineInstanceMigration) error {
+	return world.kube.CoreV1().Pods(m.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: vmi.MigrationJobLabel + "=" + string(m.UID)})
 }
 
 // evict asks for the eviction of the pod of the VMI, as kubectl drain does, until the VMI says
