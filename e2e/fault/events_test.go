@@ -18,10 +18,10 @@ import (
 // missing.
 var mayLoseEvents = []Kind{Killed, KilledAfter, Replaced, Lost, Refused, Certificate}
 
-// events waits until each VMI of the trace has had each of its events, and no more than one for each
+// events waits until each VMI of the lives has had each of its events, and no more than one for each
 // of its pods. What could not be written at once is written up to ten seconds later. One that was
 // replaced acts until it has seen that, so both may have found the same thing to do.
-func (u *user) events(ctx context.Context, k Kind) error {
+func (u *user) events(ctx context.Context, lives []life, k Kind) error {
 	least, leaders := 1, 1
 	if slices.Contains(mayLoseEvents, k) {
 		least = 0
@@ -42,7 +42,7 @@ func (u *user) events(ctx context.Context, k Kind) error {
 				found[key{e.InvolvedObject.UID, e.Reason}]++
 			}
 			wrong = nil
-			for uid, l := range world.nodes.had(u.namespace) {
+			for _, l := range lives {
 				most := map[string]int{}
 				if len(l.pods) > 0 {
 					most["SuccessfulCreate"] = len(l.pods) // one that moves has others
@@ -51,8 +51,8 @@ func (u *user) events(ctx context.Context, k Kind) error {
 					most["Started"], most["Deleted"] = 1, 1
 				}
 				for reason, most := range most {
-					if n := found[key{uid, reason}]; n < least || n > leaders*most {
-						wrong = errors.Join(wrong, fmt.Errorf("VMI %s (%s) with phases %q and %d pods has %d events %s", l.name, uid, l.phases, len(l.pods), n, reason))
+					if n := found[key{l.uid, reason}]; n < least || n > leaders*most {
+						wrong = errors.Join(wrong, fmt.Errorf("VMI %s (%s) with phases %q and %d pods has %d events %s", l.name, l.uid, l.phases, len(l.pods), n, reason))
 					}
 				}
 			}
@@ -66,15 +66,4 @@ func (u *user) events(ctx context.Context, k Kind) error {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-}
-
-// had are all VMIs that a namespace has had.
-func (n *nodes) had(namespace string) map[types.UID]life {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	out := map[types.UID]life{}
-	for uid, l := range n.lives[namespace] {
-		out[uid] = life{l.name, l.owner, slices.Clone(l.phases), slices.Clone(l.pods), l.gone}
-	}
-	return out
 }

@@ -48,6 +48,7 @@ type nodes struct {
 
 // life is the history of one VMI.
 type life struct {
+	uid    types.UID
 	name   string
 	owner  string // "" or kind/name
 	phases []vmi.Phase
@@ -202,7 +203,7 @@ func (n *nodes) life(namespace string, uid types.UID) *life {
 		n.lives[namespace] = all
 	}
 	if all[uid] == nil {
-		all[uid] = &life{}
+		all[uid] = &life{uid: uid}
 	}
 	return all[uid]
 }
@@ -436,7 +437,7 @@ func (n *nodes) history(namespace string) ([]life, error) {
 	defer n.mu.Unlock()
 	var out []life
 	for _, l := range n.lives[namespace] {
-		out = append(out, life{l.name, l.owner, slices.Clone(l.phases), slices.Clone(l.pods), l.gone})
+		out = append(out, life{l.uid, l.name, l.owner, slices.Clone(l.phases), slices.Clone(l.pods), l.gone})
 	}
 	slices.SortFunc(out, func(a, b life) int { return strings.Compare(a.name+a.owner, b.name+b.owner) })
 	return out, n.err

@@ -78,11 +78,8 @@ func run(ctx context.Context, namespace string, p Point, want map[string]shot) (
 				vms = poolVMs
 			}
 			err = errors.Join(oracle(lives, len(u.failed), vmis), world.nodes.writers.oracle(namespace, wantedWriters), world.nodes.pools.oracle(namespace, vms),
-				left(u.shots["deleted"]), s.oracle())
+				left(u.shots["deleted"]), s.oracle(), u.events(ctx, lives, p.Kind))
 		}
-	}
-	if err == nil {
-		err = u.events(ctx, p.Kind)
 	}
 	if err == nil && p.Kind == "" && len(u.failed) > 0 {
 		err = fmt.Errorf("migrations fail without a fault: %q", u.failed)
