@@ -101,7 +101,7 @@ spec:
 		_, err := world.kubectl.Run(context.Background(), "delete", "apiservice", name)
 		require.NoError(s.t, err)
 	})
-	s.kubectl("wait", "apiservice/"+name, "--for=condition=Available", "--timeout=60s")
+	s.kubectl("wait", "apiservice/"+name, "--for=condition=Available", "--timeout=300s")
 	return m
 }
 
@@ -167,5 +167,5 @@ func TestAHorizontalPodAutoscalerScalesASet(t *testing.T) {
 	t.Logf("scaled to 3 after %s", time.Since(began).Round(time.Second))
 	m.milli.Store(10)
 	s.awaitSet("scaled", 1)
-	s.edit("delete", "vmirs/scaled", "--cascade=foreground", "--timeout=60s")
+	s.edit("delete", "vmirs/scaled", "--cascade=foreground", "--timeout=300s")
 }

@@ -188,9 +188,9 @@ func TestAVMIWhoseNodeRestartsSaysSo(t *testing.T) {
 	require.Contains(t, s.awaitReason("gone", "NodeRestarted"), "node n2 was restarted")
 	require.Contains(t, s.row("gone"), "NodeRestarted")
 	for _, args := range [][]string{
-		{"wait", "node/n2", "--for=condition=Ready", "--timeout=60s"},
-		{"-n", install.Namespace, "rollout", "status", "daemonset/virt-handler", "--timeout=120s"},
-		{"-n", install.Namespace, "rollout", "status", "deployment/virt-controller", "--timeout=120s"},
+		{"wait", "node/n2", "--for=condition=Ready", "--timeout=300s"},
+		{"-n", install.Namespace, "rollout", "status", "daemonset/virt-handler", "--timeout=300s"},
+		{"-n", install.Namespace, "rollout", "status", "deployment/virt-controller", "--timeout=300s"},
 	} {
 		_, err := world.kubectl.Run(t.Context(), args...)
 		require.NoError(t, err)

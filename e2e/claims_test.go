@@ -184,7 +184,7 @@ func TestWhatAGuestWritesToItsClaimsIsThereAfterAStop(t *testing.T) {
 	// A snapshot of the claim in use becomes a claim of another VM, and both claims grow. A
 	// claim cannot be smaller than what its snapshot holds.
 	s.apply(`{apiVersion: snapshot.storage.k8s.io/v1, kind: VolumeSnapshot, metadata: {name: kept}, spec: {source: {persistentVolumeClaimName: claim-files}}}`)
-	s.kubectl("wait", "--for=jsonpath={.status.readyToUse}=true", "volumesnapshot/kept", "--timeout=60s")
+	s.kubectl("wait", "--for=jsonpath={.status.readyToUse}=true", "volumesnapshot/kept", "--timeout=300s")
 	s.claimWith("claim-restored", "96Mi", corev1.PersistentVolumeFilesystem, func(c *corev1.PersistentVolumeClaim) {
 		c.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: new("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "kept"}
 	})

@@ -147,7 +147,7 @@ func (s space) sleeper(app, class string, memory resource.Quantity, change func(
 	change(&p.Spec)
 	p, err := world.kube.CoreV1().Pods(s.name).Create(s.t.Context(), p, metav1.CreateOptions{})
 	require.NoError(s.t, err)
-	s.kubectl("wait", "--for=condition=Ready", "pod/"+p.Name, "--timeout=60s")
+	s.kubectl("wait", "--for=condition=Ready", "pod/"+p.Name, "--timeout=300s")
 }
 
 // A pod of a higher priority takes the room of a VMI on a full node.

@@ -90,7 +90,7 @@ func TestADrainMovesEveryVMIAndEnds(t *testing.T) {
 		require.NoError(t, err)
 	})
 	began := time.Now()
-	s.kubectl("drain", from, "--ignore-daemonsets", "--delete-emptydir-data", "--pod-selector=kubevirt.io=virt-launcher", "--timeout=180s")
+	s.kubectl("drain", from, "--ignore-daemonsets", "--delete-emptydir-data", "--pod-selector=kubevirt.io=virt-launcher", "--timeout=300s")
 	took, was := time.Since(began), end()
 	t.Logf("the drain of %d VMIs took %s, with up to %d migrations at once", *drained, took.Round(100*time.Millisecond), was.most)
 

@@ -69,7 +69,7 @@ func (s space) endPod(name, node string, labels map[string]string) end {
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(s.t, err)
-	s.kubectl("wait", "--for=condition=Ready", "pod/"+name, "--timeout=60s")
+	s.kubectl("wait", "--for=condition=Ready", "pod/"+name, "--timeout=300s")
 	p, err := world.kube.CoreV1().Pods(s.name).Get(s.t.Context(), name, metav1.GetOptions{})
 	require.NoError(s.t, err)
 	return s.endOf(name, *p)

@@ -366,7 +366,7 @@ func (s space) removeHandler(node string) (back func()) {
 		done = true
 		patch("merge", `{"spec":{"template":{"spec":{"affinity":`+was+`}}}}`)
 		patch("merge", `{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"10%"}}}}`)
-		_, err := world.kubectl.Run(ctx, "-n", install.Namespace, "rollout", "status", "daemonset/virt-handler", "--timeout=120s")
+		_, err := world.kubectl.Run(ctx, "-n", install.Namespace, "rollout", "status", "daemonset/virt-handler", "--timeout=300s")
 		require.NoError(s.t, err)
 	}
 	s.t.Cleanup(back)

@@ -300,7 +300,7 @@ func TestAGuestRunsOnWithoutItsRuntimeAndEndsWithItsNode(t *testing.T) {
 	uncordon()
 	qemu := n.process("guest=")
 	n.end("containerd")
-	s.kubectl("wait", "node/n2", "--for=condition=Ready", "--timeout=60s")
+	s.kubectl("wait", "node/n2", "--for=condition=Ready", "--timeout=300s")
 	s.awaitReady("runs", long, metav1.ConditionTrue, "")
 	require.Equal(t, qemu, n.process("guest="))
 	require.Equal(t, v.UID, s.get("runs").UID)
@@ -316,9 +316,9 @@ func TestAGuestRunsOnWithoutItsRuntimeAndEndsWithItsNode(t *testing.T) {
 	names, err := s.guests(t.Context(), "n1")
 	require.NoError(t, err)
 	require.Equal(t, []string{"runs"}, names, "the new guest runs on")
-	s.kubectl("wait", "node/n2", "--for=condition=Ready", "--timeout=60s")
+	s.kubectl("wait", "node/n2", "--for=condition=Ready", "--timeout=300s")
 	for _, args := range [][]string{{"daemonset/virt-handler"}, {"deployment/virt-controller"}} {
-		_, err := world.kubectl.Run(t.Context(), append([]string{"-n", install.Namespace, "rollout", "status", "--timeout=120s"}, args...)...)
+		_, err := world.kubectl.Run(t.Context(), append([]string{"-n", install.Namespace, "rollout", "status", "--timeout=300s"}, args...)...)
 		require.NoError(t, err)
 	}
 	s.kubectl("delete", "vm", "runs", "--wait=false")

@@ -73,7 +73,7 @@ func (s space) newVisitor() visitor {
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(s.t, err)
-	s.kubectl("wait", "--for=condition=Ready", "pod/"+p.Name, "--timeout=60s")
+	s.kubectl("wait", "--for=condition=Ready", "pod/"+p.Name, "--timeout=300s")
 	return visitor{s, p.Name}
 }
 

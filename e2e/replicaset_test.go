@@ -171,12 +171,12 @@ func TestASetIsScaledWhileItsGuestsAreKilled(t *testing.T) {
 	require.Equal(t, uids(two), uids(s.awaitSet("web", 2)), "a set of the same selector takes them over")
 
 	left := []traces{s.traces(&two[0]), s.traces(&two[1])}
-	s.edit("delete", "vmirs/web", "--cascade=foreground", "--timeout=60s")
+	s.edit("delete", "vmirs/web", "--cascade=foreground", "--timeout=300s")
 	require.Empty(t, s.vmisOf("web"), "the set goes last")
 	s.applySet(setOf("web", 1))
 	last := s.awaitSet("web", 1)
 	left = append(left, s.traces(&last[0]))
-	s.edit("delete", "vmirs/web", "--timeout=60s")
+	s.edit("delete", "vmirs/web", "--timeout=300s")
 	s.awaitGone(&last[0])
 	for _, n := range left {
 		n.awaitNone()
@@ -218,6 +218,6 @@ func TestASetOfABrokenTemplateTriesOneVMIAtATime(t *testing.T) {
 		}
 		return nil
 	})
-	s.edit("delete", "vmirs/broken", "--cascade=foreground", "--timeout=60s")
+	s.edit("delete", "vmirs/broken", "--cascade=foreground", "--timeout=300s")
 	require.Empty(t, s.vmisOf("broken"))
 }

@@ -139,7 +139,7 @@ func (s space) killComponent(component, node string) {
 // replaceComponent replaces the pods of a component with new ones, as an upgrade does.
 func replaceComponent(t *testing.T, object string) {
 	t.Helper()
-	for _, args := range [][]string{{"restart", object}, {"status", object, "--timeout=120s"}} {
+	for _, args := range [][]string{{"restart", object}, {"status", object, "--timeout=300s"}} {
 		_, err := world.kubectl.Run(t.Context(), append([]string{"-n", install.Namespace, "rollout"}, args...)...)
 		require.NoError(t, err)
 	}
@@ -201,7 +201,7 @@ func (s space) configureController(setting, value string) {
 	if value == "" {
 		change = setting + "-"
 	}
-	for _, args := range [][]string{{"set", "env", "deployment/virt-controller", change}, {"rollout", "status", "deployment/virt-controller", "--timeout=120s"}} {
+	for _, args := range [][]string{{"set", "env", "deployment/virt-controller", change}, {"rollout", "status", "deployment/virt-controller", "--timeout=300s"}} {
 		_, err := world.kubectl.Run(ctx, append([]string{"-n", install.Namespace}, args...)...)
 		require.NoError(s.t, err)
 	}
@@ -233,7 +233,7 @@ func TestAnEvictionIsAnsweredWhileTheControllersMove(t *testing.T) {
 				return nil
 			})
 		}
-		s.kubectl("-n", install.Namespace, "rollout", "status", "deployment/virt-controller", "--timeout=120s")
+		s.kubectl("-n", install.Namespace, "rollout", "status", "deployment/virt-controller", "--timeout=300s")
 	})
 	t.Logf("%d tries", tried)
 	require.Zero(t, granted, "of %d", tried)

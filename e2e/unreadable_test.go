@@ -88,7 +88,7 @@ func TestAGuestWhoseVMICannotBeDecodedRunsOn(t *testing.T) {
 	require.Zero(t, now.Status.ContainerStatuses[0].RestartCount)
 
 	require.Contains(t, s.kubectl("get", "vmi"), "odd")
-	s.kubectl("delete", "vmi", "odd", "--timeout=60s")
+	s.kubectl("delete", "vmi", "odd", "--timeout=300s")
 	s.awaitGone(v)
 	require.Equal(t, vmi.PhaseRunning, s.get("other").Status.Phase)
 	_, err := world.vmis.VirtualMachineInstances(s.name).List(t.Context(), metav1.ListOptions{})

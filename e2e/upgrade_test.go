@@ -88,7 +88,7 @@ func (s space) begin(to side) {
 	require.NoError(s.t, err)
 	said, err := world.kubectl.Run(s.t.Context(), "apply", "--server-side", "-k", dir)
 	require.NoError(s.t, err, said)
-	s.kubectl("-n", install.Namespace, "rollout", "status", "daemonset/virt-handler", "--timeout=120s")
+	s.kubectl("-n", install.Namespace, "rollout", "status", "daemonset/virt-handler", "--timeout=300s")
 	eventually(s.t, long, func() error {
 		l, err := world.kube.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{})
 		if err != nil {

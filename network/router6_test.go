@@ -61,7 +61,7 @@ func TestABridgedGuestGetsItsIPv6ByItself(t *testing.T) {
 	router := cfg.Attachments[0].DHCP6.Router.String()
 	require.Eventually(t, func() bool {
 		return networktest.IP(t, guest, "-6 route show default") != ""
-	}, 15*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	route := networktest.IP(t, guest, "-6 route show")
 	require.Contains(t, route, "default via "+router+" dev eth0 proto ra")
 	require.Contains(t, route, "fd00:244::/64 dev eth0 proto kernel", "the pod's network is on the link")
@@ -80,7 +80,7 @@ func TestABridgedGuestGetsItsIPv6ByItself(t *testing.T) {
 	networktest.IP(t, guest, "-6 neigh replace "+router+" lladdr "+cfg.Attachments[0].DHCP6.RouterMAC+" dev eth0 nud probe")
 	require.Eventually(t, func() bool {
 		return networktest.IP(t, guest, "-6 neigh show "+router+" nud reachable") != ""
-	}, 15*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 
 	// A handler that starts anew finds what was bound.
 	s, err := link.Observe(t.Context(), pod)
@@ -114,7 +114,7 @@ func TestABridgedGuestHasTheRouterWhoseLinkLocalAddressItsMACDoesNotMake(t *test
 			guest := networktest.Guest(t, pod, cfg.Attachments[0])
 			require.Eventually(t, func() bool {
 				return strings.Contains(networktest.IP(t, guest, "-6 route show default"), "default via fe80::7 dev eth0 proto ra")
-			}, 15*time.Second, 10*time.Millisecond)
+			}, time.Minute, 10*time.Millisecond)
 			lease6(t, guest, "eth0")
 			ping(t, guest, networktest.NodeAddress6)
 

@@ -260,7 +260,7 @@ func TestBridgeOfBothFamilies(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := networktest.Try(t, guest, testenv.Program(t, "busybox"), "ping", "-c", "1", "-W", "1", networktest.WorldAddress6)
 		return err == nil
-	}, 15*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	attempt{"others reach the guest", node, "tcp", "[" + networktest.PodAddress6 + "]:8080", "guest saw " + networktest.NodeAddress6}.check(t)
 	busybox := testenv.Program(t, "busybox")
 	networktest.Run(t, guest, busybox, "ping", "-c", "1", "-W", "2", "-s", "4000", networktest.WorldAddress6)
@@ -281,7 +281,7 @@ func TestABridgedGuestWithALinkLocalAddressOfItsChoice(t *testing.T) {
 	require.Eventually(t, func() bool {
 		got, err := networktest.Ask(t, node, "tcp", "["+networktest.PodAddress6+"]:8080")
 		return err == nil && got == "guest saw "+networktest.NodeAddress6
-	}, 15*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	ping(t, guest, networktest.WorldAddress6)
 	networktest.IP(t, node, "neigh flush dev podlink")
 	networktest.IP(t, guest, "neigh flush dev eth0")

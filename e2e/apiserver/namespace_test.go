@@ -2,10 +2,12 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +64,16 @@ func installElsewhere(t *testing.T, name string) elsewhere {
 	require.NoError(t, err)
 	e.kube, err = kubernetes.NewForConfig(e.config)
 	require.NoError(t, err)
+	admin, err := client.New(e.config)
+	require.NoError(t, err)
+	// For some seconds the API server refuses an object of a new kind that a policy changes.
+	eventually(t, func() error {
+		v, err := admin.VirtualMachineInstances("default").Create(t.Context(), guest("probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil && !slices.Contains(v.Finalizers, vmi.Finalizer) {
+			err = errors.New("the policy of finalizers is not in force")
+		}
+		return err
+	})
 	return e
 }
 

@@ -194,8 +194,8 @@ func TestAVMOfAPoolCostsOneWriteMoreThanOneAlone(t *testing.T) {
 	began := time.Now()
 	s.createPool(poolOf(n))
 	s.awaitPoolReadyBeside(n)
-	took := time.Since(began)
 	pooled := s.writes.from(len(alone))
+	took := time.Since(began)
 
 	without, own := alike(texts(s.quickOnes(alone)))
 	with, ownInPool := alike(texts(s.quickOnes(pooled)))

@@ -109,11 +109,11 @@ func TestVMIsThatWaitForAQuotaCostLittleAndGoOnWhenItIsLifted(t *testing.T) {
 			for i := range n {
 				s.awaitReason(fmt.Sprintf("vm%d", i), vmi.ConditionSynchronized, "FailedCreate")
 			}
-			before := len(s.writes.all())
+			before, began := len(s.writes.all()), time.Now()
 			time.Sleep(10 * time.Second)
 			after := s.writes.all()[before:]
 			again := tries(after)
-			require.LessOrEqual(t, again, 32, "a few in each two seconds, however many wait")
+			require.LessOrEqual(t, again, 2+int(3*time.Since(began).Seconds()), "a few in each two seconds, however many wait")
 			require.NotZero(t, again)
 			require.Len(t, after, again, "no status is written again")
 
@@ -128,7 +128,7 @@ func TestVMIsThatWaitForAQuotaCostLittleAndGoOnWhenItIsLifted(t *testing.T) {
 			})
 			took := time.Since(lifted)
 			t.Logf("%d tries in 10 s; all %d pods %s after the limit was lifted", again, n, took.Round(time.Millisecond))
-			require.Less(t, took, 30*time.Second, "the goal is 5 s; the back-off that must not be is longer")
+			require.Less(t, took, time.Minute, "the goal is 5 s; the back-off that must not be is longer")
 		})
 	}
 }

@@ -136,8 +136,8 @@ func (s space) awaitUnreadable(name, message string) *vmi.VirtualMachineInstance
 	return v
 }
 
-// within logs how long f took, and fails if that is many times d: a busy host is slow,
-// but what must not happen here is the back-off of a watch, which is longer.
+// within logs how long f took, and fails if that is very many times d: a busy host is slow,
+// and the back-off of a watch, which must not happen here, is longer.
 func within(t *testing.T, d time.Duration, what string, f func()) {
 	t.Helper()
 	begun := time.Now()
@@ -222,7 +222,7 @@ func TestAVMIThatCannotBeDecodedStopsNoOther(t *testing.T) {
 	s.awaitPhase("text", vmi.PhaseScheduling)
 
 	for name := range broken {
-		said, err := kubectl(t, "", "-n", s.name, "delete", "vmi", name, "--timeout=20s", "--wait="+strconv.FormatBool(name != "text"))
+		said, err := kubectl(t, "", "-n", s.name, "delete", "vmi", name, "--timeout=120s", "--wait="+strconv.FormatBool(name != "text"))
 		require.NoError(t, err, said)
 	}
 
@@ -275,7 +275,7 @@ func TestAVMIThatTheSchemaWouldRefuseNowIsReportedAndDeleted(t *testing.T) {
 	v := s.awaitUnreadable("large", "spec.domain.cpu.sockets: 4294967296: must be a whole number from 0 to 4294967295")
 	s.awaitEvents(v, "Warning UnreadableSpec ×1")
 	for _, name := range []string{"negative", "large", "text", "number"} {
-		said, err := kubectl(t, "", "-n", s.name, "delete", "vmi", name, "--timeout=20s")
+		said, err := kubectl(t, "", "-n", s.name, "delete", "vmi", name, "--timeout=120s")
 		require.NoError(t, err, said)
 	}
 

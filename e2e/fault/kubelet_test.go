@@ -199,7 +199,7 @@ func (k *kubelet) oracle() error {
 	for uid, r := range k.runs {
 		select {
 		case <-r.done:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			errs = append(errs, fmt.Errorf("the launcher of pod %s runs on", uid))
 		}
 	}

@@ -286,7 +286,7 @@ func (l *guestOf) send(uid types.UID, sent chan struct{}) {
 	select {
 	case l.qemu <- far:
 		_, err = near.Write(make([]byte, guestSize))
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 	}
 	_ = near.Close()
 	l.mu.Lock()

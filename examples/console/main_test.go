@@ -76,7 +76,7 @@ func (w *world) answers(t *testing.T, keys string) {
 // raw waits until the terminal is raw.
 func (w *world) raw(t *testing.T, before unix.Termios) {
 	t.Helper()
-	require.Eventually(t, func() bool { return w.mode(t) != before }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.mode(t) != before }, time.Minute, time.Millisecond)
 }
 
 func TestHowASessionEnds(t *testing.T) {

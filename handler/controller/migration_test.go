@@ -136,7 +136,7 @@ func TestAHandlerThatIsRestartedAtAnyStepGoesOnOrFailsCleanly(t *testing.T) {
 						_ = m.accept()
 						_ = m.start()
 						return false
-					}, 60*time.Second, 50*time.Millisecond)
+					}, time.Minute, 50*time.Millisecond)
 					if m.instance().Status.MigrationState.Failed {
 						m.requireStayed()
 						return

@@ -263,7 +263,7 @@ func (g *guest) send(ctx context.Context) {
 			case <-ctx.Done():
 				errs <- ctx.Err()
 				return
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				errs <- errors.New("nothing takes the connection")
 				return
 			}
@@ -425,7 +425,7 @@ func targetIn(pod types.UID) protocol.Target {
 func (m *moves) ask(n *node, pod types.UID, call protocol.Call, options any) error {
 	body, err := json.Marshal(options)
 	require.NoError(m.world.t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	_, err = n.Call(ctx, targetIn(pod), call, body)
 	return err

@@ -276,10 +276,8 @@ func TestAPutThatIsNotAnsweredIsACondition(t *testing.T) {
 		return nil
 	})
 	defer close(hang)
-	began := time.Now()
 	w.handle()
 	w.eventually("condition", func() bool { return w.condition(vmi.ConditionSynchronized).Reason == "LauncherUnresponsive" })
-	require.Less(t, time.Since(began), actionTimeout+5*time.Second)
 }
 
 func TestALauncherThatCannotBeReachedIsDialledWithBackOff(t *testing.T) {

@@ -46,7 +46,7 @@ func TestATaskThatHangsHoldsNoWorker(t *testing.T) {
 		w.hand(0, task{kind: taskPut, do: func(context.Context) error { order <- "put again"; return nil }})
 	}
 	w.hand(0, task{kind: taskStop, do: func(context.Context) error { order <- "stop"; return nil }})
-	require.Less(t, time.Since(began), 5*time.Second)
+	require.Less(t, time.Since(began), time.Minute, "it is not waited for")
 	w.end()
 	close(hang)
 	w.wg.Wait()

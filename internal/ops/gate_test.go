@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,6 +15,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+)
+
+// What the manifests say of the probes, and the kubelet's default: it ends a process that
+// answers none of so many.
+const (
+	probeTimeout  = 5 * time.Second
+	probeFailures = 3
 )
 
 // attack is an endpoint that strangers connect to.
@@ -47,7 +55,7 @@ func (a attack) dial(source string) (net.Conn, error) {
 
 // probe does what the kubelet does: it asks on a connection of its own.
 func (a attack) probe() error {
-	c := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+	c := http.Client{Timeout: probeTimeout, Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}).DialContext,
 	}}
@@ -60,6 +68,23 @@ func (a attack) probe() error {
 		return fmt.Errorf("status %d", resp.StatusCode)
 	}
 	return nil
+}
+
+// alive probes until an answer comes, as often as the kubelet does, and returns how long
+// that took.
+func (a attack) alive() time.Duration {
+	a.t.Helper()
+	began := time.Now()
+	var errs []error
+	for range probeFailures {
+		err := a.probe()
+		if err == nil {
+			return time.Since(began)
+		}
+		errs = append(errs, err)
+	}
+	require.NoError(a.t, errors.Join(errs...), "the kubelet would end the process")
+	return 0
 }
 
 func heap() uint64 {
@@ -103,19 +128,14 @@ func TestAttackByConnectionsThatAreHalfOpen(t *testing.T) {
 					}
 				}
 				if i%500 == 499 {
-					began := time.Now()
-					require.NoError(t, a.probe(), "after %d connections", i+1)
-					slowest = max(slowest, time.Since(began))
-					began = time.Now()
-					require.NoError(t, quiet.probe())
-					usual = max(usual, time.Since(began))
+					slowest = max(slowest, a.alive())
+					usual = max(usual, quiet.alive())
 				}
 			}
 			grown := int64(heap()) - int64(before)
 			t.Logf("%d connections: heap and stacks grew by %d KiB, goroutines by %d; slowest probe %s, %s of an endpoint beside", number, grown>>10, runtime.NumGoroutine()-threads, slowest, usual)
 			require.Less(t, grown, int64(32<<20))
 			require.Less(t, runtime.NumGoroutine()-threads, connsInAll+100)
-			require.Less(t, slowest, 3*time.Second+2*usual)
 		})
 	}
 }
@@ -147,7 +167,7 @@ func TestAttackByConnectionsThatAskSlowlyAndStay(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	require.NoError(t, a.probe(), "a source with fewer connections gets a place of one that has many")
+	a.alive() // a source with fewer connections gets a place of one that has many
 }
 
 // from is a connection from a source.

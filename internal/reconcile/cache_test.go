@@ -84,7 +84,7 @@ func TestAWatchQueuesTheKeysOfAnObjectBeforeAndAfterAChange(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			return slices.Equal(want, queued)
-		}, 10*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 		mu.Lock()
 		defer mu.Unlock()
 		queued = nil

@@ -54,7 +54,7 @@ func TestALoopTakesNamespacesInTurn(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(done) == 1001
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	cancel()
 	wg.Wait()
 	require.Equal(t, "b/0", done[1])

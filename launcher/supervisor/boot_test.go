@@ -13,13 +13,13 @@ import (
 func TestADiskThatNothingBootsIsReported(t *testing.T) {
 	t.Parallel()
 	p := newPod(t, map[string][]byte{"empty.img": make([]byte, 1<<20)})
+	began := time.Now()
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance()}))
 	p.phase(protocol.Running)
-	began := time.Now()
 	p.reports("a guest that did not boot", func(s protocol.State) bool {
 		return s.NotBooted != nil && s.NotBooted.Reason == protocol.ReasonNothingRead
 	})
-	require.Greater(t, time.Since(began), launcher.BootDelay-5*time.Second)
+	require.Greater(t, time.Since(began), launcher.BootDelay)
 	p.phase(protocol.Running)
 }
 

@@ -259,7 +259,7 @@ func TestATargetWaitsForAGuestAndStartsNone(t *testing.T) {
 		require.Eventually(t, func() bool {
 			s, err := p.client.State(t.Context())
 			return err == nil && s.Generation == d.Generation && s.Phase == protocol.Waiting
-		}, 20*time.Second, 10*time.Millisecond, "role %q", role)
+		}, time.Minute, 10*time.Millisecond, "role %q", role)
 	}
 	p.kill(p.launcher, unix.SIGTERM)
 	p.ends(protocol.Cancelled, "before the guest ran")

@@ -78,7 +78,7 @@ func TestAPausedGuestIsSwitchedOffAtOnce(t *testing.T) {
 	began := time.Now()
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance(), Stop: &protocol.Stop{GracePeriodSeconds: 600}}))
 	p.ends(protocol.Shutdown, "the guest was paused and was switched off")
-	require.Less(t, time.Since(began), 30*time.Second)
+	require.Less(t, time.Since(began), 5*time.Minute, "the grace period is not waited for")
 	require.NotContains(t, p.console.String(), "power button pressed")
 }
 

@@ -17,7 +17,7 @@ func TestAProbeNeedsAQuestion(t *testing.T) {
 	began := time.Now()
 	err := Probe(t.Context(), ProbeConfig{Question: AskPing, Namespace: "default", Name: "vm", Timeout: 100 * time.Millisecond})
 	require.ErrorContains(t, err, "no answer within 100ms", "a daemon that is not there is waited for")
-	require.Less(t, time.Since(began), 10*time.Second)
+	require.Less(t, time.Since(began), time.Minute)
 }
 
 func TestAGuestThatStartsPausedRunsFromItsFirstUnpause(t *testing.T) {

@@ -123,7 +123,7 @@ func TestADaemonThatDoesNotStartIsAFinding(t *testing.T) {
 	t.Parallel()
 	p := newPod(t, bootable(), "DAEMON=/bin/false")
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Generation: 1, Instance: instance()}))
-	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for state, err := range p.client.Watch(ctx) {
 		require.NoError(t, err)

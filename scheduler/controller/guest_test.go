@@ -122,7 +122,7 @@ func TestAKindAsksAGuestThroughTheControllersConfiguration(t *testing.T) {
 			require.Eventually(t, func() bool {
 				m, err := api.VirtualMachineInstanceMigrations("default").Get(ctx, "web", metav1.GetOptions{})
 				return err == nil && m.Status.Phase == tt.want
-			}, 30*time.Second, 5*time.Millisecond)
+			}, time.Minute, 5*time.Millisecond)
 			calls, frozen := nodes.made()
 			require.Equal(t, [2]int{tt.calls, tt.frozen}, [2]int{calls, frozen})
 		})

@@ -47,7 +47,7 @@ func TestAKindIsItsEntry(t *testing.T) {
 	require.Eventually(t, func() bool {
 		l, err := kube.CoreV1().Events("default").List(ctx, metav1.ListOptions{})
 		return err == nil && len(l.Items) == 1 && l.Items[0].InvolvedObject.Kind == "VirtualMachineInstanceMigration"
-	}, 30*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	stored, err := api.VirtualMachineInstanceMigrations("default").Get(ctx, "web", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []string{vmi.Finalizer}, stored.Finalizers)

@@ -115,7 +115,7 @@ func (c *cluster) wait(name string, ok func(*vmi.VirtualMachineInstance) bool) {
 		v, err := c.vmis.Get(c.t.Context(), name, metav1.GetOptions{})
 		last = v
 		return err == nil && ok(v)
-	}, 30*time.Second, 5*time.Millisecond, "%v", last)
+	}, time.Minute, 5*time.Millisecond, "%v", last)
 }
 
 func (c *cluster) waitReason(name, reason string) {
@@ -144,7 +144,7 @@ func TestANodeThatDoesNotRespondIsOneWriteAndOneEventForEachVMI(t *testing.T) {
 	down := handlerPod(corev1.ConditionFalse)
 	_, err := c.kube.CoreV1().Pods("vms").Update(t.Context(), down, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return c.down.Len() == 1 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.down.Len() == 1 }, time.Minute, time.Millisecond)
 	c.mu.Lock()
 	c.now = c.now.Add(time.Minute)
 	c.mu.Unlock()
@@ -196,7 +196,7 @@ func TestAPodThatIsRemovedByForceEndsNoVMIBeforeItsNodeIsFenced(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := c.vmis.Get(t.Context(), "vmi1", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
-	}, 30*time.Second, 5*time.Millisecond, "the deleted one goes")
+	}, time.Minute, 5*time.Millisecond, "the deleted one goes")
 }
 
 func TestANodeThatIsGoneIsForgotten(t *testing.T) {
@@ -206,7 +206,7 @@ func TestANodeThatIsGoneIsForgotten(t *testing.T) {
 	c.waitReason("vmi0", "NodeNotReady") // the caches are filled
 	downtimes := func(n int) {
 		t.Helper()
-		require.Eventually(t, func() bool { return c.down.Len() == n }, 30*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return c.down.Len() == n }, time.Minute, time.Millisecond)
 	}
 	require.NoError(t, c.kube.CoreV1().Pods("vms").Delete(t.Context(), handlerPod("").Name, metav1.DeleteOptions{}))
 	downtimes(1)

@@ -125,7 +125,7 @@ func TestTheLeaderServesTheSeriesOfWhatItHasInItsCaches(t *testing.T) {
 	require.Eventually(t, func() bool {
 		got = gathered(t, reg)
 		return len(got) > 0 // then all caches are filled
-	}, 30*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	require.Contains(t, got["kubevirt_vmi_info"][0], "instance_type=<other>,name=web,namespace=default,node=n1,os=fedora,outdated=false,")
 	require.Contains(t, got["kubevirt_vm_info"][0], "instance_type=<other>,name=web,")
 	require.Contains(t, got["kubevirt_vm_resource_requests"], "name=web,namespace=default,resource=cpu,source=guest_effective,unit=cores 7", "by its instance type")
@@ -154,7 +154,7 @@ func TestTheLeaderServesTheSeriesOfWhatItHasInItsCaches(t *testing.T) {
 	require.Eventually(t, func() bool {
 		all := gathered(t, reg)["kubevirt_vmi_phase_transition_time_from_creation_seconds"]
 		return len(all) == 1 && all[0] == "phase=Failed 1"
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 
 	cancel()
 	require.NoError(t, <-ended)

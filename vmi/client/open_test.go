@@ -207,7 +207,7 @@ func TestAnotherKindIsCachedAndWaitedFor(t *testing.T) {
 	e := <-w.ResultChan()
 	require.Equal(t, watch.Added, e.Type)
 	require.Equal(t, "south", e.Object.(*rack).Spec.Room)
-	require.Eventually(t, func() bool { return i.Lister().Key("b") != nil }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return i.Lister().Key("b") != nil }, time.Minute, time.Millisecond)
 	found, err := client.WaitFor(ctx, r, "b", func(b *rack) (bool, error) { return b.Spec.Room == "south", nil })
 	require.NoError(t, err)
 	require.Equal(t, "b", found.Name)

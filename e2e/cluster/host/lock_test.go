@@ -39,7 +39,7 @@ func TestHolder(t *testing.T) {
 	}
 	require.Zero(t, holder(), "a missing file has no holder")
 	pid, exit := hold()
-	require.Eventually(t, func() bool { return holder() == pid }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return holder() == pid }, time.Minute, time.Millisecond)
 
 	_, refused := hold()
 	require.Equal(t, 3, (<-refused).ExitStatus(), "only one can hold it")

@@ -57,7 +57,7 @@ func becomes(t *testing.T, dir, program string, is func(ProgramStatus) bool) Pro
 			}
 		}
 		return false
-	}, 10*time.Second, time.Millisecond, "the last state: %+v", &found)
+	}, time.Minute, time.Millisecond, "the last state: %+v", &found)
 	return found
 }
 
@@ -72,7 +72,7 @@ func TestSupervisor(t *testing.T) {
 		require.Eventually(t, func() bool {
 			log, err := os.ReadFile(LogPath(dir, "a"))
 			return err == nil && string(log) == "said this\n"
-		}, 10*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 	})
 	t.Run("a program that was killed is started again", func(t *testing.T) {
 		dir := supervise(t, plan.Program{Name: "a", Args: []string{"/bin/sleep", "60"}})

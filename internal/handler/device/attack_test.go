@@ -89,14 +89,14 @@ func TestAttackTheCDISpecificationIsWrittenAgainWhateverIsPutInItsPlace(t *testi
 			_, stop := start(t, Config{Devices: []Device{tun}, PluginDir: dir, CDIDir: cdi})
 			defer stop()
 			written := func() bool { return cdiIsWritten(cdi, spec) }
-			require.Eventually(t, written, 20*time.Second, time.Millisecond, "at the start")
+			require.Eventually(t, written, time.Minute, time.Millisecond, "at the start")
 
 			replace(t, path, put)
-			require.Eventually(t, written, 20*time.Second, time.Millisecond, "while the handler runs")
+			require.Eventually(t, written, time.Minute, time.Millisecond, "while the handler runs")
 			require.Eventually(t, func() bool { // a write may be under way for an earlier check
 				left, err := os.ReadDir(cdi)
 				return err == nil && len(left) == 1
-			}, 20*time.Second, time.Millisecond, "nothing else is left")
+			}, time.Minute, time.Millisecond, "nothing else is left")
 		})
 	}
 }
@@ -115,7 +115,7 @@ func TestAttackAFolderInPlaceOfTheCDISpecificationIsKeptUntilItIsEmpty(t *testin
 	k.next()
 	require.FileExists(t, file)
 	require.NoError(t, os.Remove(file))
-	require.Eventually(t, func() bool { return cdiIsWritten(cdi, spec) }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return cdiIsWritten(cdi, spec) }, time.Minute, time.Millisecond)
 	left, err := os.ReadDir(cdi)
 	require.NoError(t, err)
 	require.Len(t, left, 1, "no attempt left a file")

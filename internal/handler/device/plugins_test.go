@@ -72,7 +72,7 @@ func (k *kubelet) next() *api.RegisterRequest {
 	select {
 	case r := <-k.registered:
 		return r
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(k.t, "nothing was registered")
 		return nil
 	}

@@ -126,7 +126,7 @@ func listenAs(t *testing.T, path string, user uint32) {
 	require.Eventually(t, func() bool {
 		st, err := os.Stat(path)
 		return err == nil && st.Mode().Perm() == 0o666
-	}, 10*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 }
 
 func dial(t *testing.T, p pod, uid string) error {

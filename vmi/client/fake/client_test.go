@@ -219,7 +219,7 @@ func TestADynamicClientAndItsInformerFactoryWork(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, held, 1)
 	require.NoError(t, vms.Delete(t.Context(), "testvmi", metav1.DeleteOptions{}))
-	require.Eventually(t, func() bool { _, err := l.Get("testvmi"); return apierrors.IsNotFound(err) }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := l.Get("testvmi"); return apierrors.IsNotFound(err) }, time.Minute, time.Millisecond)
 	cancel()
 	f.Shutdown()
 }

@@ -84,17 +84,17 @@ func TestAManagerOfControllerRuntimeWorksUnmodified(t *testing.T) {
 	noted := func(want string) func() bool {
 		return func() bool { return c.Get(ctx, key, &note) == nil && note.Data["status"] == want }
 	}
-	require.Eventually(t, noted(""), 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, noted(""), time.Minute, 10*time.Millisecond)
 	require.Equal(t, "VirtualMachine", note.OwnerReferences[0].Kind)
 
 	var vm vmi.VirtualMachine
 	require.NoError(t, c.Get(ctx, key, &vm))
 	vm.Status.PrintableStatus = "Running"
 	require.NoError(t, c.Status().Update(ctx, &vm))
-	require.Eventually(t, noted("Running"), 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, noted("Running"), time.Minute, 10*time.Millisecond)
 
 	require.NoError(t, c.Delete(ctx, &vm))
-	require.Eventually(t, func() bool { return apierrors.IsNotFound(c.Get(ctx, key, &vm)) }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return apierrors.IsNotFound(c.Get(ctx, key, &vm)) }, time.Minute, 10*time.Millisecond)
 
 	desired := applyconfiguration.VirtualMachine("applied", "default").WithSpec(applyconfiguration.VirtualMachineSpec().WithRunStrategy(vmi.RunHalted))
 	require.NoError(t, c.Apply(ctx, desired, client.FieldOwner("notes")))
