@@ -68,7 +68,7 @@ func TestWhatIsSentHasItsForm(t *testing.T) {
 		"state-stays":      State{Generation: 4, Phase: Running, Movable: true, Migration: &Migration{UID: migrationUID, Stage: MigrationStays, Finding: &vmi.Finding{Reason: "Aborted", Message: "Live migration has been aborted"}}},
 		"migration-accept": MigrationAccept{UID: migrationUID, Certificate: "sha256:00"},
 		"migration-start": MigrationStart{UID: migrationUID, Node: "node2", Pod: "0d2f", Address: "10.244.1.2:8186", Certificate: "sha256:01", Settings: MigrationSettings{
-			MiBPerSecond: 64, AutoConverge: true, PostCopy: true, Disruption: true, SecondsPerGB: 150, ProgressSeconds: 150,
+			MiBPerSecond: 64, Connections: 4, AutoConverge: true, PostCopy: true, Disruption: true, SecondsPerGB: 150, ProgressSeconds: 150,
 		}},
 		"migration-prepare": MigrationPrepare{MigrationBegin{UID: migrationUID}, MigrationBegun{XML: "<domain/>", Cookie: []byte("cookie"), Disks: []MigrationDisk{
 			{Name: "root", Target: "vda", SizeBytes: 1 << 20, Copied: true, Backing: &MigrationBacking{SizeBytes: 1 << 19, Hash: "sha256:02"}}, {Name: "data", Target: "vdb"},

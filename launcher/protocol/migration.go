@@ -144,6 +144,9 @@ type MigrationStart struct {
 type MigrationSettings struct {
 	// MiBPerSecond limits what is sent of memory, and of each disk. 0: nothing does.
 	MiBPerSecond int `json:"mibPerSecond,omitempty"`
+	// Connections is how many connections send the memory at the same time. 0: one. Only a
+	// virt-controller of before v0.3.0 asks for more, and both launchers have to do it then.
+	Connections int `json:"connections,omitempty"`
 	// AutoConverge slows a guest down that changes its memory faster than that is sent.
 	AutoConverge bool `json:"autoConverge,omitempty"`
 	// PostCopy permits post-copy.

@@ -170,7 +170,7 @@ func migrationFinding(err error) *vmi.Finding {
 func (s *Supervisor) migration(settings protocol.MigrationSettings, disks []protocol.MigrationDisk) libvirt.Migration {
 	m := libvirt.Migration{
 		URI:          "unix://" + s.migrationSocket(protocol.StreamMigrationMemory),
-		MiBPerSecond: settings.MiBPerSecond,
+		MiBPerSecond: settings.MiBPerSecond, Connections: settings.Connections,
 		AutoConverge: settings.AutoConverge, PostCopy: settings.PostCopy,
 	}
 	for _, d := range disks {

@@ -176,7 +176,7 @@ func TestAGuestMovesToAnotherLauncherAndOn(t *testing.T) {
 	t.Parallel()
 	first, second, third := newPod(t, bootable()), newTarget(t, bootable()), newTarget(t, bootable())
 	first.run()
-	m := migration{T: t, uid: "one", from: first, to: second, settings: protocol.MigrationSettings{AutoConverge: true}}
+	m := migration{T: t, uid: "one", from: first, to: second, settings: protocol.MigrationSettings{Connections: 2, AutoConverge: true}}
 	const seed = "kubevirt-ephemeral-disks/cloud-init-data/default/vm/noCloud.iso"
 	require.FileExists(t, second.path("kubevirt-private/waits"))
 	var before protocol.State

@@ -28,6 +28,9 @@ type Migration struct {
 	DisksURI string
 	// MiBPerSecond limits what is sent of memory, and of each disk. 0: nothing does.
 	MiBPerSecond int
+	// Connections is how many connections send the memory, at the same time. 0: one,
+	// which sends all else too.
+	Connections int
 	// AutoConverge slows the guest down as long as it changes its memory faster than
 	// that is sent.
 	AutoConverge bool
@@ -61,6 +64,9 @@ func (m Migration) flags() golibvirt.DomainMigrateFlags {
 	if m.Paused {
 		f |= golibvirt.MigratePaused
 	}
+	if m.Connections > 0 {
+		f |= golibvirt.MigrateParallel
+	}
 	if m.AutoConverge {
 		f |= golibvirt.MigrateAutoConverge
 	}
@@ -80,6 +86,9 @@ func (m Migration) params(more ...golibvirt.TypedParam) []golibvirt.TypedParam {
 	}
 	if m.MiBPerSecond > 0 {
 		p = append(p, golibvirt.TypedParam{Field: golibvirt.MigrateParamBandwidth, Value: *golibvirt.NewTypedParamValueUllong(uint64(m.MiBPerSecond))})
+	}
+	if m.Connections > 0 {
+		p = append(p, golibvirt.TypedParam{Field: golibvirt.MigrateParamParallelConnections, Value: *golibvirt.NewTypedParamValueInt(int32(m.Connections))})
 	}
 	return p
 }
