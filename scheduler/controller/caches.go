@@ -125,8 +125,8 @@ func (s *caches) instancesWith(c *corev1.PersistentVolumeClaim) []string {
 	return keys
 }
 
-// handlerOn is the pod of virt-handler on the node: of several one that is ready,
-// or else the one with the first name. Nil: there is none.
+// handlerOn is the pod of virt-handler on the node: of several one that is ready, of these
+// one that is not being deleted, or else the one with the first name. Nil: there is none.
 func (s *caches) handlerOn(node string) *corev1.Pod {
 	all, _ := s.handlers.GetIndexer().ByIndex(IndexNode, node)
 	var found *corev1.Pod
@@ -144,12 +144,16 @@ func before(a, b *corev1.Pod) bool {
 	if x, y := isReady(a), isReady(b); x != y {
 		return x
 	}
+	if x, y := a.DeletionTimestamp == nil, b.DeletionTimestamp == nil; x != y {
+		return x
+	}
 	return cmp.Less(a.Name, b.Name)
 }
 
-// isReady reports whether the pod is ready and stays.
+// isReady reports whether the pod is ready. One that is being deleted may be: it does its work
+// until the migrations of its node are over, and the kubelet asks it until it has ended.
 func isReady(p *corev1.Pod) bool {
-	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }

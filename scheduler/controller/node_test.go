@@ -167,6 +167,38 @@ func TestANodeThatDoesNotRespondIsOneWriteAndOneEventForEachVMI(t *testing.T) {
 	require.Equal(t, map[string]int{"NodeNotReady": n, "HandlerNotReady": n}, count)
 }
 
+// A handler that ends does its work until the migrations of its node are over.
+func TestAHandlerThatEndsIsDownWhenItIsNotReady(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1)
+	pods := c.kube.CoreV1().Pods("vms")
+	c.update(node(corev1.ConditionUnknown))
+	c.waitReason("vmi0", "NodeNotReady") // the caches are filled
+	ending := handlerPod(corev1.ConditionTrue)
+	ending.DeletionTimestamp, ending.Finalizers = &metav1.Time{Time: c.now}, []string{"example/kept"}
+	_, err := pods.Update(t.Context(), ending, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	c.mu.Lock()
+	c.now = c.now.Add(time.Minute)
+	c.mu.Unlock()
+	c.update(node(corev1.ConditionTrue))
+	c.waitReason("vmi0", "")
+	require.Zero(t, c.down.Len())
+	ended := handlerPod(corev1.ConditionFalse)
+	ended.DeletionTimestamp, ended.Finalizers = ending.DeletionTimestamp, ending.Finalizers
+	_, err = pods.Update(t.Context(), ended, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return c.down.Len() == 1 }, time.Minute, time.Millisecond)
+	_, err = pods.Create(t.Context(), renamed(handlerPod(corev1.ConditionTrue)), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return c.down.Len() == 0 }, time.Minute, time.Millisecond)
+}
+
+func renamed(p *corev1.Pod) *corev1.Pod {
+	p.Name, p.UID = "a-"+p.Name, "a-"+p.UID
+	return p
+}
+
 func TestAPodThatIsRemovedByForceEndsNoVMIBeforeItsNodeIsFenced(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
