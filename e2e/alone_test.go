@@ -24,6 +24,7 @@ var alone = []string{
 	"TestAGuestDoesNotNoticeThatTheHandlerIsKilledAndReplaced",
 	"TestAGuestRunsOnWithoutItsRuntimeAndEndsWithItsNode",
 	"TestAGuestWhoseVMICannotBeDecodedRunsOn",
+	"TestAHandlerThatIsReplacedWhileAGuestMovesKeepsItsVMIsReady",
 	"TestAVMIStartsWhenThereIsRoomAgain",
 	"TestAVMIThatMakesRoomForAnotherPodSaysSo",
 	"TestAVMIWhoseNodeDoesNotRespondSaysSoAndEndsWhenItIsFenced",

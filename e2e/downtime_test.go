@@ -77,6 +77,20 @@ func (a *answers) around(at time.Time) (before, after time.Time) {
 	return a.asked[n-1], a.asked[n]
 }
 
+// besides is the longest time without an answer that the time is not in, when all have ended, and
+// how long after the time it began.
+func (a *answers) besides(at time.Time) (gap, began time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for n := 1; n < len(a.asked); n++ {
+		from, to := a.asked[n-1], a.asked[n]
+		if d := to.Sub(from); d > gap && (to.Before(at) || from.After(at)) {
+			gap, began = d, from.Sub(at)
+		}
+	}
+	return gap, began
+}
+
 // dial connects from the node to the address every 10 ms.
 func (s space) dial(node, address string) *answers {
 	s.t.Helper()

@@ -30,7 +30,20 @@ var moments = []struct{ in, says, until string }{
 }
 
 // switchover is how long each part of a switch took, by its moment. 0: that is not known.
-type switchover []time.Duration
+type switchover struct {
+	parts []time.Duration
+	// besides is the longest time without an answer that is not the switch, which began so
+	// long after the guest stood still.
+	besides, began time.Duration
+}
+
+// whole is how long the switch took.
+func (s switchover) whole() (sum time.Duration) {
+	for _, d := range s.parts {
+		sum += d
+	}
+	return sum
+}
 
 // switchover reads the moments of the migration. The pings are those of the guest.
 func (s space) switchover(m *vmi.VirtualMachineInstanceMigration, pings *answers) switchover {
@@ -42,9 +55,11 @@ func (s space) switchover(m *vmi.VirtualMachineInstanceMigration, pings *answers
 		"handler of the source":  s.linesOf(install.Namespace, s.handlerOf(state.SourceNode), "", m),
 		"handler of the target":  s.linesOf(install.Namespace, s.handlerOf(state.TargetNode), "", m),
 	}
-	first, last := pings.around(s.moment(logs[moments[1].in], moments[1].says))
+	stood := s.moment(logs[moments[1].in], moments[1].says)
+	first, last := pings.around(stood)
 	asked := []time.Time{first, last}
 	var all switchover
+	all.besides, all.began = pings.besides(stood)
 	var before time.Time
 	for _, moment := range moments {
 		var at time.Time
@@ -57,7 +72,7 @@ func (s space) switchover(m *vmi.VirtualMachineInstanceMigration, pings *answers
 		if !before.IsZero() && !at.IsZero() {
 			took = at.Sub(before)
 		}
-		all, before = append(all, took), at
+		all.parts, before = append(all.parts, took), at
 	}
 	return all
 }
@@ -108,18 +123,24 @@ func (s space) moment(lines []string, says string) time.Time {
 // table are the medians of the parts of switches, and the longest.
 func table(all []switchover) string {
 	var b strings.Builder
-	for n, moment := range moments {
+	row := func(what string, of func(switchover) time.Duration) {
 		var part []time.Duration
 		for _, one := range all {
-			if one[n] != 0 {
-				part = append(part, one[n])
+			if d := of(one); d != 0 {
+				part = append(part, d)
 			}
 		}
 		if len(part) == 0 {
-			continue
+			return
 		}
 		slices.Sort(part)
-		fmt.Fprintf(&b, "%8s  up to %8s  %s\n", part[len(part)/2].Round(100*time.Microsecond), part[len(part)-1].Round(time.Millisecond), moment.until)
+		fmt.Fprintf(&b, "%8s  up to %8s  %s\n", part[len(part)/2].Round(100*time.Microsecond), part[len(part)-1].Round(time.Millisecond), what)
 	}
+	for n, moment := range moments {
+		row(moment.until, func(s switchover) time.Duration { return s.parts[n] })
+	}
+	row("all of the switch", switchover.whole)
+	row("the longest time without an answer by ICMP besides it", func(s switchover) time.Duration { return s.besides })
+	row("when that began, after the guest stood still", func(s switchover) time.Duration { return s.began })
 	return b.String()
 }
