@@ -37,7 +37,7 @@ type switchover struct {
 	besides, began time.Duration
 }
 
-// whole is how long the switch took.
+// whole is the time between the two questions.
 func (s switchover) whole() (sum time.Duration) {
 	for _, d := range s.parts {
 		sum += d
@@ -139,7 +139,7 @@ func table(all []switchover) string {
 	for n, moment := range moments {
 		row(moment.until, func(s switchover) time.Duration { return s.parts[n] })
 	}
-	row("all of the switch", switchover.whole)
+	row("between these two questions, of which the second may be asked before the guest runs on", switchover.whole)
 	row("the longest time without an answer by ICMP besides it", func(s switchover) time.Duration { return s.besides })
 	row("when that began, after the guest stood still", func(s switchover) time.Duration { return s.began })
 	return b.String()
