@@ -150,10 +150,12 @@ func New(c Config) (*Controller, error) {
 	// Launchers are put the spec, and the status is compared as a whole.
 	kept := reconcile.Cached[*vmi.VirtualMachineInstance]{Keep: reconcile.WithoutApplied[*vmi.VirtualMachineInstance]}
 	err = errors.Join(err,
-		reconcile.Cache(&k.caches, k.instances, kept),
+		reconcile.Cache(&k.caches, k.instances, reconcile.Cached[*vmi.VirtualMachineInstance]{Keep: func(v *vmi.VirtualMachineInstance) {
+			kept.Keep(v)
+			k.noteOver(v)
+		}}),
 		reconcile.Cache(&k.caches, k.targets, kept),
 		reconcile.Watch(k.instances, k.loop, func(v *vmi.VirtualMachineInstance) []string {
-			k.noteOver(v)
 			k.noteHolder(v)
 			return reconcile.Itself(v)
 		}, nil),
@@ -268,6 +270,9 @@ func (c *Controller) reconcile(ctx context.Context, key string) (after time.Dura
 		return 0, nil
 	}
 	v := c.instance(key)
+	if v != nil {
+		c.noteOver(v) // what it was when it was written may be newer than what is cached
+	}
 	if v == nil || v.Status.Phase.Final() {
 		c.budgets.drop(key)
 	}
@@ -370,7 +375,8 @@ func (c *Controller) others(key string, pods []handler.Pod) []*session {
 }
 
 // noteOver notes of a VMI that virt-controller has ended it, since the node was fenced: a VM
-// deletes it at once, and then nothing says so.
+// deletes it at once, and then nothing says so. The cache must not have it before: a session
+// would end that leaves a guest running.
 func (c *Controller) noteOver(v *vmi.VirtualMachineInstance) {
 	if v.Status.Phase != vmi.PhaseFailed || v.Status.Reason != vmi.ReasonNodeUnresponsive {
 		return
