@@ -35,36 +35,57 @@ func (f *facts) listens(now time.Time) {
 // wrote notes that the guest has written to its serial console.
 func (s *Supervisor) wrote() { s.facts.change(func(f *facts) { f.output.Written = true }) }
 
-// oneReboot is the time in which the resets of a guest are one reboot. SeaBIOS resets
-// the guest two or three times until the chipset is what it was at first.
-const oneReboot = time.Second
+// Resets of a guest within oneReboot are one reboot. SeaBIOS resets the guest two or three
+// times until the chipset is what it was at first. Those within slowReboot are one too, on a
+// node that is busy, unless the guest has read of its disks as one that has booted.
+const (
+	oneReboot  = time.Second
+	slowReboot = 10 * time.Second
+)
 
 // rebooted counts a reboot of the guest, which is at least one reset.
 func (s *Supervisor) rebooted() {
-	now, counts := time.Now(), false
+	now := time.Now()
+	var since time.Duration
 	s.facts.change(func(f *facts) {
 		f.observed.Frozen = false // a freeze ends with the kernel that it was asked of
-		if counts = now.Sub(f.rebootedAt) > oneReboot; counts {
-			f.observed.Reboots++
-			f.rebootedAt = now
+		if since = now.Sub(f.rebootedAt); since > slowReboot {
+			f.reboots(now)
 		}
 	})
-	if !counts {
+	if since <= oneReboot {
 		return
 	}
-	s.config.Logger.Info("the guest rebooted")
 	s.work.Go(func() {
 		read, err := s.blocksRead(s.inner)
 		if err != nil {
 			s.config.Logger.Debug("what the guest has read of its disks is not known", "err", err)
 			return
 		}
+		counts := since > slowReboot
 		s.facts.change(func(f *facts) {
+			if !counts && read-f.readAtReboot >= launcher.BootedBytes {
+				counts = true
+				f.reboots(now)
+			}
+			if !counts {
+				return
+			}
+			f.readAtReboot = read
 			if now.After(f.boot.Began) && !f.boot.Began.IsZero() {
 				f.boots(read, now)
 			}
 		})
+		if counts {
+			s.config.Logger.Info("the guest rebooted")
+		}
 	})
+}
+
+// reboots counts a reboot.
+func (f *facts) reboots(now time.Time) {
+	f.observed.Reboots++
+	f.rebootedAt = now
 }
 
 // actMeasure finds out how much the guest has read of its disks.

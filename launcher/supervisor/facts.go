@@ -47,10 +47,11 @@ type facts struct {
 
 	askedAt, killedAt time.Time
 
-	rebootedAt time.Time // by the guest
-	boot       launcher.Boot
-	readBefore int64 // by the guest of its disks, when boot began
-	output     launcher.Output
+	rebootedAt   time.Time // by the guest
+	readAtReboot int64     // by the guest of its disks
+	boot         launcher.Boot
+	readBefore   int64 // by the guest of its disks, when boot began
+	output       launcher.Output
 
 	growing    map[string]storage.Attachment // disks in claims, as large as they shall be, by their aliases
 	operations launcher.Operations           // never changed, only replaced
