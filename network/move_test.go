@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -85,6 +86,60 @@ func TestANetworkLearnsWhereAGuestHasMoved(t *testing.T) {
 	for _, l := range state.Links {
 		require.NotContains(t, l.Name, "send", "the device that the frames were sent by is gone")
 	}
+}
+
+// The pod that a guest moves to comes up on the network with the guest's MAC address, and its
+// kernel sends from it. What is for the guest goes to the guest nevertheless.
+func TestANetworkSendsToAGuestWhoseTargetComesUp(t *testing.T) {
+	const guestMAC = "02:00:00:00:77:01"
+	lan := networktest.Namespace(t)
+	networktest.IP(t, lan, "link add segment type bridge mcast_snooping 0")
+	networktest.IP(t, lan, "link set segment up")
+	v := instance(masquerade, bridge)
+	v.Spec.Domain.Devices.Interfaces[1].MacAddress = guestMAC
+	name := networktest.Links(v)["lan1"]
+	up := func(pod *os.File, port, mac string) {
+		networktest.IP(t, lan, fmt.Sprintf("link add %s type veth peer name %s address %s mtu %d netns /proc/%d/fd/%d", port, name, mac, networktest.PodMTU, os.Getpid(), pod.Fd()))
+		networktest.IP(t, lan, "link set "+port+" master segment up")
+		networktest.IP(t, pod, "link set "+name+" up")
+	}
+	source, _ := networktest.Pod(t)
+	up(source, "source", guestMAC)
+	cfg := bind(t, source, v)
+	ctx, cancel := context.WithCancel(t.Context())
+	held := make(chan error, 1)
+	go func() { held <- link.Hold(ctx, source, cfg) }()
+
+	target, _ := networktest.Pod(t)
+	up(target, "target", guestMAC)
+	port := func() string {
+		for _, line := range strings.Split(networktest.Run(t, lan, testenv.Program(t, "bridge"), "fdb", "show", "br", "segment"), "\n") {
+			if words := strings.Fields(line); len(words) > 2 && words[0] == guestMAC {
+				return words[2]
+			}
+		}
+		return ""
+	}
+	require.Eventually(t, func() bool { return port() == "source" }, time.Minute, 10*time.Millisecond)
+	networktest.Run(t, lan, testenv.Program(t, "bridge"), "fdb", "replace", guestMAC, "dev", "target", "master", "dynamic")
+	require.Eventually(t, func() bool { return port() == "source" }, time.Minute, 10*time.Millisecond, "as often as it is needed")
+	require.Equal(t, cfg, bind(t, source, v), "a handler that binds the pod meanwhile finds what it made")
+
+	cancel()
+	require.NoError(t, <-held)
+	networktest.Run(t, lan, testenv.Program(t, "bridge"), "fdb", "replace", guestMAC, "dev", "target", "master", "dynamic")
+	require.Never(t, func() bool { return port() == "source" }, 300*time.Millisecond, 10*time.Millisecond, "the guest is at the target")
+	state, err := link.Observe(t.Context(), source)
+	require.NoError(t, err)
+	for _, l := range state.Links {
+		require.NotContains(t, l.Name, "send", "the device that the frames were sent by is gone")
+	}
+	none := cfg
+	none.Filters = nil
+	require.NoError(t, link.Hold(t.Context(), source, none), "it has no port")
+	gone := cfg
+	gone.Filters = []network.Filter{{Uplink: "gone", MAC: guestMAC}}
+	require.ErrorContains(t, link.Hold(t.Context(), source, gone), "hold the ports of the guest: link gone")
 }
 
 // A guest behind masquerade leaves its pod. Who had a connection with it over an address of

@@ -169,6 +169,11 @@ type EmitFor struct {
 	Emit
 }
 
+// AnnounceGuest has the handler of the source announce the guest of the VMI that is the object
+// in its networks: the pod that it moves to comes up on them with the same MAC addresses. It
+// is begun, and not waited for.
+type AnnounceGuest struct{ Instance *vmi.VirtualMachineInstance }
+
 // AcceptMigration has the handler of the target accept the migration of the VMI that is the
 // object, from the handler of the source. It is begun, and not waited for.
 type AcceptMigration struct {
@@ -249,6 +254,7 @@ func (EvictPod) action()         {}
 func (AnnotatePod) action()      {}
 func (WriteInstance) action()    {}
 func (EmitFor) action()          {}
+func (AnnounceGuest) action()    {}
 func (AcceptMigration) action()  {}
 func (StartMigration) action()   {}
 func (AbortMigration) action()   {}

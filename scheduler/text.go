@@ -95,6 +95,10 @@ func (a WriteInstance) String() string {
 
 func (a EmitFor) String() string { return "VMI " + a.Instance.Name + ": " + a.Emit.String() }
 
+func (a AnnounceGuest) String() string {
+	return fmt.Sprintf("have the handler of the source announce the guest of VMI %s", a.Instance.Name)
+}
+
 func (a AcceptMigration) String() string {
 	return fmt.Sprintf("have the handler of the target accept the migration of VMI %s to pod %s", a.Instance.Name, a.Pod)
 }

@@ -52,6 +52,11 @@ func (b *binder) announce(ctx context.Context, launcher *control.Client, v *vmi.
 	})
 }
 
+// hold has the guest of the VMI hold its ports in the networks of a bound pod until ctx ends.
+func (b *binder) hold(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance) error {
+	return b.in(ctx, launcher, v, func(ns *os.File, n network.Config) error { return link.Hold(ctx, ns, n) })
+}
+
 // leave ends the connections of a guest that has left the pod for good.
 func (b *binder) leave(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance) error {
 	return b.in(ctx, launcher, v, func(ns *os.File, n network.Config) error {

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -34,6 +33,7 @@ type migrations struct {
 	mu       sync.Mutex
 	accepted map[types.UID]acceptance // by the migration
 	runners  map[types.UID]*runner    // by the pod of the source
+	holds    map[types.UID]func()     // ends what announces a guest, by its pod
 	settling bool
 	running  sync.WaitGroup
 }
@@ -103,6 +103,8 @@ func (c *Controller) callMigration(ctx context.Context, of protocol.Target, call
 	var err error
 	var answer *protocol.MigrationStep
 	switch call {
+	case protocol.CallMigrationAnnounce:
+		s, err = c.hold(ctx, of, options)
 	case protocol.CallMigrationAccept:
 		s, err = c.accept(ctx, of, options)
 	case protocol.CallMigrationStart:
@@ -263,35 +265,6 @@ func (c *Controller) forward(ctx context.Context, of protocol.Target, call proto
 	return s, &protocol.MigrationStep{UID: m.UID, Cookie: answer.Cookie}, nil
 }
 
-// announceTimeout is how long it may take to announce a guest, from the question on whether it
-// has moved.
-const announceTimeout = finishTimeout + 10*time.Second
-
-// errNotMoved says that there is nothing to announce.
-var errNotMoved = errors.New("the guest has not moved")
-
-// announce makes known in the networks of the pod that the guest is there, as soon as moved is
-// called, which must be.
-func (c *Controller) announce(ctx context.Context, s *session, v *vmi.VirtualMachineInstance) (moved func(bool)) {
-	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
-	ctx, stop := context.WithCancelCause(ctx)
-	has := make(chan struct{})
-	c.migrations.running.Go(func() {
-		defer cancel()
-		err := guarded(func() error { return c.binder.announce(ctx, s.client, v, has) })
-		if err != nil && !errors.Is(err, errNotMoved) {
-			s.log.Warn("announce a guest that has moved", "err", err)
-		}
-	})
-	return func(is bool) {
-		if is {
-			close(has)
-		} else {
-			stop(errNotMoved)
-		}
-	}
-}
-
 // isAccepted says whether a migration was accepted for the launcher. An empty uid is any.
 func (c *Controller) isAccepted(to protocol.Target, uid types.UID) bool {
 	c.migrations.mu.Lock()
@@ -368,6 +341,7 @@ func (c *Controller) begin(ctx context.Context, of protocol.Target, s *session, 
 	m.runners[of.Pod] = r
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r.cancel = cancel
+	m.unhold(of.Pod)
 	m.running.Go(func() {
 		defer cancel()
 		if err := guarded(func() error { r.run(ctx); return nil }); err != nil {
@@ -438,6 +412,7 @@ func (m *migrations) move(pod types.UID) handler.Move {
 func (m *migrations) forget(pod types.UID) (runs bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.unhold(pod)
 	r := m.runners[pod]
 	if r == nil || r.over() {
 		delete(m.runners, pod)
@@ -449,6 +424,9 @@ func (m *migrations) forget(pod types.UID) (runs bool) {
 // close ends all runners.
 func (m *migrations) close() {
 	m.mu.Lock()
+	for pod := range m.holds {
+		m.unhold(pod)
+	}
 	for _, r := range m.runners {
 		r.cancel()
 	}

@@ -462,7 +462,7 @@ func TestThePartsOfMigrationsThatAreNoOthersAreRefused(t *testing.T) {
 	requireReason(t, m.ask(m.target, otherPod, protocol.CallMigrationPrepare, protocol.MigrationStep{UID: migration}), protocol.ReasonInvalid)
 	for call, options := range map[protocol.Call]any{
 		protocol.CallMigrationAccept: protocol.MigrationAccept{UID: migration}, protocol.CallMigrationStart: protocol.MigrationStart{UID: migration},
-		protocol.CallMigrationAbort: protocol.MigrationStep{}, protocol.CallMigrationFinish: "x",
+		protocol.CallMigrationAbort: protocol.MigrationStep{}, protocol.CallMigrationFinish: "x", protocol.CallMigrationAnnounce: protocol.MigrationStep{},
 	} {
 		requireReason(t, m.ask(m.source, podUID, call, options), protocol.ReasonMalformed)
 	}

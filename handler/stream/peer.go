@@ -56,7 +56,9 @@ func (c *PeerClient) Stream(ctx context.Context, p protocol.Path) (net.Conn, err
 var (
 	peerCalls       = []protocol.Call{protocol.CallMigrationPrepare, protocol.CallMigrationFinish}
 	peerStreams     = []protocol.Stream{protocol.StreamMigrationMemory, protocol.StreamMigrationDisks}
-	controllerCalls = []protocol.Call{protocol.CallMigrationAccept, protocol.CallMigrationStart, protocol.CallMigrationAbort}
+	controllerCalls = []protocol.Call{
+		protocol.CallMigrationAnnounce, protocol.CallMigrationAccept, protocol.CallMigrationStart, protocol.CallMigrationAbort,
+	}
 )
 
 // admitsPeer says whether the request is one of a handler that was accepted for it.

@@ -186,11 +186,11 @@ func TestAHandlerThatAcceptsNoneAsksForNoCertificate(t *testing.T) {
 	require.ErrorAs(t, err, &denied{})
 }
 
-func TestATokenIsGoodForThreeCallsOfMigrationsOnly(t *testing.T) {
+func TestATokenIsGoodForFourCallsOfMigrationsOnly(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t, accepts(newCertificate(t)))
 	for call, want := range map[protocol.Call]bool{
-		protocol.CallMigrationAccept: true, protocol.CallMigrationStart: true, protocol.CallMigrationAbort: true,
+		protocol.CallMigrationAnnounce: true, protocol.CallMigrationAccept: true, protocol.CallMigrationStart: true, protocol.CallMigrationAbort: true,
 		protocol.CallMigrationBegin: false, protocol.CallMigrationPrepare: false, protocol.CallMigrationPerform: false,
 		protocol.CallMigrationFinish: false, protocol.CallMigrationConfirm: false,
 	} {

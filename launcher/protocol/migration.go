@@ -8,12 +8,17 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// The calls of a migration. virt-controller makes the first two to the handlers of both
+// The calls of a migration. virt-controller makes the first three to the handlers of both
 // nodes. The handler of the source makes the others: to its own launcher, and, through the
 // handler of the target, to the launcher there. They follow each other as they stand here,
 // once for a migration. To repeat one that was made for the same migration gives the same
 // answer.
 const (
+	// CallMigrationAnnounce has the handler of the source announce the guest in its networks
+	// until the migration is started there: the target's pod comes up with the guest's MAC
+	// addresses. Its options are a [MigrationStep] without a cookie. It ends by itself unless
+	// it is repeated.
+	CallMigrationAnnounce Call = "migration-announce"
 	// CallMigrationAccept makes the handler of the target ready for a migration. Its options
 	// are a [MigrationAccept]. It is answered when the launcher waits for the guest.
 	CallMigrationAccept Call = "migration-accept"
@@ -74,7 +79,7 @@ func (p Path) IsMigration() bool {
 
 var (
 	migrationCalls = []Call{
-		CallMigrationAccept, CallMigrationStart, CallMigrationBegin, CallMigrationPrepare, CallMigrationPerform,
+		CallMigrationAnnounce, CallMigrationAccept, CallMigrationStart, CallMigrationBegin, CallMigrationPrepare, CallMigrationPerform,
 		CallMigrationFinish, CallMigrationConfirm, CallMigrationAbort,
 	}
 	migrationStreams = []Stream{StreamMigrationMemory, StreamMigrationDisks}

@@ -182,6 +182,9 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 		log.Info("emit event", "vmi", reconcile.Key(a.Instance), "reason", a.Reason, "message", a.Message)
 		e.events.Emit(ctx, a.Instance, reconcile.Event{Warning: a.Warning, Finding: a.Finding})
 		return o, nil
+	case scheduler.AnnounceGuest:
+		log.Debug("call the handler of the source", "call", a)
+		return o, e.call(func(c *migrationCalls) { c.announce(ctx, o, a) })
 	case scheduler.AcceptMigration:
 		log.Debug("call the handler of the target", "call", a)
 		return o, e.call(func(c *migrationCalls) { c.accept(ctx, o, a) })

@@ -115,6 +115,13 @@ func findingOf(err error) *vmi.Finding {
 	return &vmi.Finding{Reason: vmi.RefusedUnavailable, Message: err.Error()}
 }
 
+// announce has the handler of the source announce the guest that the migration o is to move.
+func (c *migrationCalls) announce(ctx context.Context, o vmi.Object, a scheduler.AnnounceGuest) {
+	c.ask(ctx, o, func(k *migration.Calls) *migration.Asked { return &k.Announce }, moveTime, func(ctx context.Context) error {
+		return c.handlers.Call(ctx, a.Instance, "", protocol.CallMigrationAnnounce, protocol.MigrationStep{UID: o.GetUID()})
+	})
+}
+
 // accept has the handler of the target accept the migration o.
 func (c *migrationCalls) accept(ctx context.Context, o vmi.Object, a scheduler.AcceptMigration) {
 	c.ask(ctx, o, func(k *migration.Calls) *migration.Asked { return &k.Accept }, acceptTime, func(ctx context.Context) error {

@@ -135,6 +135,7 @@ func endedAgo(d time.Duration) func(*corev1.Pod) {
 }
 
 func leaving(p *corev1.Pod) { p.DeletionTimestamp = new(ago(0)) }
+func placed(p *corev1.Pod)  { p.Spec.NodeName = "n2" }
 func homeless(p *corev1.Pod) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes"}}
 }
@@ -185,6 +186,8 @@ func brief(p scheduler.Plan) string {
 			out = append(out, a.Reason)
 		case scheduler.EmitFor:
 			out = append(out, "vmi:"+a.Reason)
+		case scheduler.AnnounceGuest:
+			out = append(out, "announce")
 		case scheduler.AcceptMigration:
 			out = append(out, "accept "+string(a.Pod))
 		case scheduler.StartMigration:
@@ -278,10 +281,20 @@ func TestDecide(t *testing.T) {
 		}), "create, Scheduling, SuccessfulCreate", 0},
 
 		// The target.
-		"its pod was made and no phase written": {observed(move(""), running(), launcher(), target()), "Scheduling", 14*time.Minute + 30*time.Second},
-		"its pod waits":                         {observed(move("Scheduling"), running(), launcher(), target()), "", 14*time.Minute + 30*time.Second},
-		"there is no node":                      {observed(move("Scheduling"), running(), launcher(), target(homeless)), "migrationTargetPodUnschedulable", 4*time.Minute + 30*time.Second},
-		"there is no node still":                {with(observed(move("Scheduling"), running(), launcher(), target(homeless)), func(o *migration.Observed) { o.Warned = true }), "", 4*time.Minute + 30*time.Second},
+		"its pod was made and no phase written":           {observed(move(""), running(), launcher(), target()), "Scheduling", 14*time.Minute + 30*time.Second},
+		"its pod waits":                                   {observed(move("Scheduling"), running(), launcher(), target()), "", 14*time.Minute + 30*time.Second},
+		"a target that comes up on a network with others": {observed(move("Scheduling"), running(vmitest.WithMultus("lan", "lan")), launcher(), target(placed)), "announce", 14*time.Minute + 30*time.Second},
+		"it was announced": {with(observed(move("Scheduling"), running(vmitest.WithMultus("lan", "lan")), launcher(), target(placed)), func(o *migration.Observed) { o.Calls.Announce = asked(time.Second) }),
+			"", 9 * time.Second},
+		"it is being announced": {with(observed(move("Scheduling"), running(vmitest.WithMultus("lan", "lan")), launcher(), target(placed)), func(o *migration.Observed) { o.Calls.Announce.Now = true }),
+			"", 14*time.Minute + 30*time.Second},
+		"the handler knows no such call": {with(observed(move("Scheduling"), running(vmitest.WithMultus("lan", "lan")), launcher(), target(placed)), func(o *migration.Observed) {
+			o.Calls.Announce = refused(time.Second, vmi.RefusedNotFound)
+		}), "", 9 * time.Second},
+		"one whose guest is on a network with others has no node": {observed(move("Scheduling"), running(vmitest.WithMultus("lan", "lan")), launcher(), target(homeless)),
+			"migrationTargetPodUnschedulable", 4*time.Minute + 30*time.Second},
+		"there is no node":       {observed(move("Scheduling"), running(), launcher(), target(homeless)), "migrationTargetPodUnschedulable", 4*time.Minute + 30*time.Second},
+		"there is no node still": {with(observed(move("Scheduling"), running(), launcher(), target(homeless)), func(o *migration.Observed) { o.Warned = true }), "", 4*time.Minute + 30*time.Second},
 		"no other node has the processor": {with(observed(move("Scheduling"), running(), launcher(), target(homeless)), func(o *migration.Observed) { o.NoModel = true }),
 			"migrationTargetPodUnschedulable, vmi:NoSuitableNodesForHostModelMigration", 4*time.Minute + 30*time.Second},
 		"no other node has the processor still": {with(observed(move("Scheduling"), running(), launcher(), target(homeless)), func(o *migration.Observed) { o.Warned, o.NoModel = true, true }),

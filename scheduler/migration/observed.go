@@ -69,7 +69,7 @@ type Settings struct {
 type Calls struct {
 	// Over is the start that says that the target is over, and Hold the one before, after
 	// which the guest does not run on yet.
-	Accept, Start, Hold, Over, Abort Asked
+	Announce, Accept, Start, Hold, Over, Abort Asked
 }
 
 // Asked is what is known of a call that is repeated. The zero value was never made.

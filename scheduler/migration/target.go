@@ -37,7 +37,7 @@ func schedule(o Observed) scheduler.Plan {
 	case runs(t):
 		return handOver(o)
 	case t.Status.Phase == corev1.PodRunning || t.Status.Phase == corev1.PodUnknown:
-		return scheduling(o)
+		return announce(o, scheduling(o))
 	}
 	unschedulable, says := unschedulable(t)
 	limit, wait := "any reason", seconds(o.Migration, pendingAnnotation, pendingTime)
@@ -60,7 +60,31 @@ func schedule(o Observed) scheduler.Plan {
 		}
 	}
 	p.Recheck = left
+	return announce(o, p)
+}
+
+// announce adds to the plan that the source announces its guest while a target on a node comes
+// up. The pod of the target has the guest's MAC addresses on the networks that both are on, and
+// its kernel sends from them, so that switches look for the guest there.
+func announce(o Observed, p scheduler.Plan) scheduler.Plan {
+	if asked := o.Calls.Announce; o.Target.Spec.NodeName != "" && bridged(&o.VMI.Spec) && !asked.Now {
+		left := asked.rests(o.Now)
+		if left <= 0 {
+			p.Actions = append(p.Actions, scheduler.AnnounceGuest{Instance: o.VMI})
+		}
+		p.Recheck = soonest(p.Recheck, left)
+	}
 	return p
+}
+
+// bridged says that the guest is on a network besides that of pods, with a MAC address that
+// others see.
+func bridged(s *vmi.VirtualMachineInstanceSpec) bool {
+	return slices.ContainsFunc(s.Networks, func(n vmi.Network) bool {
+		return n.Multus != nil && slices.ContainsFunc(s.Domain.Devices.Interfaces, func(i vmi.Interface) bool {
+			return i.Name == n.Name && i.Bridge != nil && i.State != vmi.InterfaceAbsent
+		})
+	})
 }
 
 // scheduling is the phase of a migration whose target does not run yet.

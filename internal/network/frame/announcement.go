@@ -67,6 +67,14 @@ func Announcements(filters []network.Filter, reported []vmi.InterfaceStatus) []F
 	return out
 }
 
+// Ports are the frames of one round by which switches learn the ports of the MAC addresses that
+// [Announcements] announces.
+func Ports(filters []network.Filter) []Frame {
+	return slices.DeleteFunc(Announcements(filters, nil), func(f Frame) bool {
+		return binary.BigEndian.Uint16(f.Bytes[12:]) != typeRARP
+	})
+}
+
 // announced are the addresses of the guest that others may ask for.
 func announced(f network.Filter, reported []vmi.InterfaceStatus) []netip.Addr {
 	all := slices.Clone(f.Addresses)

@@ -65,6 +65,10 @@ func TestAnnouncements(t *testing.T) {
 				got = append(got, hex.EncodeToString(f.Bytes))
 			}
 			require.Equal(t, tt.want, got)
+			for _, f := range frame.Ports([]network.Filter{tt.filter}) {
+				require.Equal(t, rarp, hex.EncodeToString(f.Bytes), "a port is held without addresses")
+			}
+			require.Len(t, frame.Ports([]network.Filter{tt.filter}), min(1, len(tt.want)))
 		})
 	}
 	require.Len(t, frame.Announcements([]network.Filter{filter}, reported(many(100)...)), 1+16, "a guest cannot have any number announced")

@@ -39,6 +39,40 @@ func Announce(ctx context.Context, ns *os.File, cfg network.Config, reported []v
 	return nil
 }
 
+// holdPeriod is the time between two frames by which a guest holds its ports.
+const holdPeriod = 50 * time.Millisecond
+
+// Hold keeps the ports of switches by which the guest of a bound pod is reached, while others
+// send from its MAC addresses as well: cfg is the plan that was applied. It sends what [frame.Ports]
+// says until ctx ends, which is no error.
+func Hold(ctx context.Context, ns *os.File, cfg network.Config) error {
+	frames := frame.Ports(cfg.Filters)
+	if len(frames) == 0 {
+		return nil
+	}
+	var all senders
+	defer func() { all.close() }()
+	err := within(ns, func() (err error) {
+		all, err = open(redirect, frames)
+		return err
+	})
+	every := time.NewTicker(holdPeriod)
+	defer every.Stop()
+	for more := len(all) > 0; more; {
+		err = errors.Join(err, all.send())
+		select {
+		case <-ctx.Done():
+			more = false
+		case <-every.C:
+			more = err == nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("hold the ports of the guest: %w", err)
+	}
+	return nil
+}
+
 // resetRounds is how often the peers of connections are asked, and resetPause the time
 // between: longer than the time for which a host does not answer such a segment again
 // (net.ipv4.tcp_invalid_ratelimit).
@@ -154,63 +188,108 @@ const (
 	redirectNeighbour = 152
 )
 
-// send sends the frames by their links, from the namespace that the thread is in. They
-// come into the pod by a tap device that exists as long as it is open, and a program on it
-// hands them to the link: so no packet socket is needed, for which the handler has no
-// right, and no rule for what guests send is in their way.
+// send sends the frames by their links, from the namespace that the thread is in.
 func send(by int32, frames []frame.Frame) error {
+	all, err := open(by, frames)
+	defer all.close()
+	return errors.Join(err, all.send())
+}
+
+// senders send frames, each by its link.
+type senders []sender
+
+// sender sends its frames into a tap device.
+type sender struct {
+	link   string
+	tap    int
+	frames []frame.Frame
+}
+
+// open opens what sends the frames by their links, from the namespace that the thread is in.
+// They come into the pod by a tap device that exists as long as it is open, and a program on it
+// hands them to the link: so no packet socket is needed, for which the handler has no right,
+// and no rule for what guests send is in their way. A link that fails is left out.
+func open(by int32, frames []frame.Frame) (all senders, err error) {
 	var faults []error
 	for len(frames) > 0 {
-		link := frames[0].Link
-		rest := slices.DeleteFunc(slices.Clone(frames), func(f frame.Frame) bool { return f.Link == link })
-		frames = slices.DeleteFunc(slices.Clone(frames), func(f frame.Frame) bool { return f.Link != link })
-		if err := sendBy(by, link, frames); err != nil {
-			faults = append(faults, fmt.Errorf("link %s: %w", link, err))
+		s := sender{link: frames[0].Link}
+		var rest []frame.Frame
+		for _, f := range frames {
+			if f.Link == s.link {
+				s.frames = append(s.frames, f)
+			} else {
+				rest = append(rest, f)
+			}
+		}
+		if s.tap, err = openLink(by, s.link); err != nil {
+			faults = append(faults, fmt.Errorf("link %s: %w", s.link, err))
+		} else {
+			all = append(all, s)
 		}
 		frames = rest
 	}
-	return errors.Join(faults...)
+	return all, errors.Join(faults...)
 }
 
-func sendBy(by int32, link string, frames []frame.Frame) error {
+// openLink opens a tap device whose frames the link sends.
+func openLink(by int32, link string) (tap int, err error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
-		return err
+		return -1, err
 	}
 	defer h.Close()
 	to, err := h.LinkByName(link)
 	if err != nil {
-		return err
+		return -1, err
 	}
 	program, err := load(handOver(by, to.Attrs().Index))
 	if err != nil {
-		return fmt.Errorf("load the program into the kernel: %w", err)
+		return -1, fmt.Errorf("load the program into the kernel: %w", err)
 	}
 	defer unix.Close(program)
 	tap, name, err := openTap()
 	if err != nil {
-		return err
+		return -1, err
 	}
-	defer unix.Close(tap)
+	defer func() {
+		if err != nil {
+			_ = unix.Close(tap)
+		}
+	}()
 	from, err := h.LinkByName(name)
 	if err != nil {
-		return err
+		return -1, err
 	}
 	const noAddress = 1 // IN6_ADDR_GEN_MODE_NONE
 	// A kernel without IPv6 gives the link no address either.
 	_ = h.LinkSetIP6AddrGenMode(from, noAddress)
 	if err := addFilter(h, from, program, "podvisor-send"); err != nil {
-		return err
+		return -1, err
 	}
 	if err := h.LinkSetUp(from); err != nil {
-		return fmt.Errorf("set up the tap device: %w", err)
+		return -1, fmt.Errorf("set up the tap device: %w", err)
 	}
-	for _, f := range frames {
-		if _, err := unix.Write(tap, f.Bytes); err != nil {
-			return fmt.Errorf("write a frame: %w", err)
+	return tap, nil
+}
+
+// send sends all frames once. It may be called in any namespace.
+func (all senders) send() error {
+	var faults []error
+	for _, s := range all {
+		for _, f := range s.frames {
+			if _, err := unix.Write(s.tap, f.Bytes); err != nil {
+				faults = append(faults, fmt.Errorf("link %s: write a frame: %w", s.link, err))
+				break
+			}
 		}
 	}
-	return nil
+	return errors.Join(faults...)
+}
+
+func (all senders) close() {
+	for _, s := range all {
+		_ = unix.Close(s.tap)
+	}
 }
 
 // openTap makes a tap device that is gone when it is closed.
