@@ -92,12 +92,12 @@ test-crashes: ## Kill and stop launchers, libvirt daemons, containerd and kubele
 	go -C e2e test -count=1 -timeout 12h -parallel 8 -v -run '^TestCrashes$$' . -whole -component '$(COMPONENT)' -kind '$(KIND)'
 
 # The tests of guests that move between nodes which take longer with more moves.
-MIGRATIONS := ^(TestADrainMovesEveryVMIAndEnds|TestAGuestMovesThereAndBackAndItsUsersGoOn|TestAGuestThatMovesKeepsItsTPMAndItsFirmware|TestAClaimForManyNodesMovesAndOneForASingleNodeDoesNot
+MIGRATIONS := ^(TestADrainMovesEveryVMIAndEnds|TestAnIdleGuestThatMovesAnswersUntilTheSwitch|TestAGuestMovesThereAndBackAndItsUsersGoOn|TestAGuestThatMovesKeepsItsTPMAndItsFirmware|TestAClaimForManyNodesMovesAndOneForASingleNodeDoesNot
 MIGRATIONS := $(MIGRATIONS)|TestAGuestThatMemoryCannotBeSentOfInTimeStaysAndIsLive|TestAGuestThatMovesPowersOffOnceWhenItIsToEnd)$$
 
 .PHONY: test-migrations
 test-migrations: ## Move guests 20 times there and back, for two minutes over a link that is too slow, and 8 for a drain (MOVES=20 SLOW=2m DRAINED=8)
-	go -C e2e test -count=1 -timeout 90m -parallel 2 -v -run '$(MIGRATIONS)' . -moves $(or $(MOVES),20) -slow $(or $(SLOW),2m) -drained $(or $(DRAINED),8)
+	go -C e2e test -count=1 -timeout 90m -parallel 2 -v -run '$(MIGRATIONS)' . -moves $(or $(MOVES),20) -idle $(or $(MOVES),20) -slow $(or $(SLOW),2m) -drained $(or $(DRAINED),8)
 
 .PHONY: test-faults
 test-faults: $(if $(COMPONENT)$(KIND),,test-crashes) ## Inject each fault at every step of a trace; hours (COMPONENT=name KIND=name: only these; COMPONENT=virt-controller POOLS=true: those of a pool, ten minutes)

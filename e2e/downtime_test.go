@@ -52,6 +52,13 @@ func (a *answers) answered(asked time.Time) {
 	a.asked = append(a.asked, asked)
 }
 
+// count is how many questions have an answer.
+func (a *answers) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.asked)
+}
+
 // end ends the questions and returns the longest time without an answer.
 func (a *answers) end() (gap time.Duration) {
 	a.stop()

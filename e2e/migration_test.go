@@ -54,13 +54,17 @@ while :; do
 done &
 `
 
-// mover is a guest that keeps a journal, with an interface of the model on the bridge lan,
-// where all tests are: each guest has a number of its own.
+// mover is a guest that keeps a journal, and else as those of [onLAN].
 func mover(name string, number int, model vmi.InterfaceModel, options ...vmitest.Option) *vmi.VirtualMachineInstance {
-	v := guest(name, keepsJournal, append([]vmitest.Option{
-		vmitest.WithEmptyDisk("journal", "16Mi"), vmitest.WithMultus("second", "lan"), vmitest.WithGracePeriod(3),
-	}, options...)...)
+	v := onLAN(name, keepsJournal, number, model, append([]vmitest.Option{vmitest.WithEmptyDisk("journal", "16Mi")}, options...)...)
 	onJournal(v)
+	return v
+}
+
+// onLAN is a guest with an interface of the model on the bridge lan, where all tests are: each
+// guest has a number of its own.
+func onLAN(name, userData string, number int, model vmi.InterfaceModel, options ...vmitest.Option) *vmi.VirtualMachineInstance {
+	v := guest(name, userData, append([]vmitest.Option{vmitest.WithMultus("second", "lan"), vmitest.WithGracePeriod(3)}, options...)...)
 	v.Spec.Domain.Devices.Interfaces[1].MacAddress, v.Spec.Domain.Devices.Interfaces[1].Model = fmt.Sprintf("02:00:00:00:82:%02x", number), model
 	withNetworkData(v, "version: 2\nethernets:\n  eth1: {addresses: ["+movingAddress(number)+"/24]}\n")
 	return v
@@ -130,8 +134,9 @@ func (s space) files(text string) {
 
 // The flags of make test-migrations, and what is enough else.
 var (
-	moves    = flag.Int("moves", 4, "how often a guest moves there and back")
-	slowMove = flag.Duration("slow", 30*time.Second, "how long a migration may take that is too slow")
+	moves     = flag.Int("moves", 4, "how often a guest moves there and back")
+	idleMoves = flag.Int("idle", 2, "how often an idle guest moves there and back")
+	slowMove  = flag.Duration("slow", 30*time.Second, "how long a migration may take that is too slow")
 )
 
 // migrate creates a migration of the VMI.
@@ -319,6 +324,43 @@ func TestAGuestMovesThereAndBackAndItsUsersGoOn(t *testing.T) {
 			s.awaitGone(v)
 		})
 	}
+}
+
+// The time without an answer is that of the switch: a guest that does nothing answers until then.
+func TestAnIdleGuestThatMovesAnswersUntilTheSwitch(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.define(documentedLAN(t))
+	s.create(onLAN("idle", "", 12, vmi.InterfaceModelVirtio))
+	v := s.awaitSteady("idle")
+	var all []time.Duration
+	var parts []switchover
+	for range *idleMoves {
+		from := v.Status.NodeName
+		pings := s.ping(from, movingAddress(12))
+		eventually(t, soon, func() error {
+			if pings.count() == 0 {
+				return errors.New("the guest does not answer yet")
+			}
+			return nil
+		})
+		m := s.awaitMigration(s.migrate("idle"), vmi.MigrationPhaseSucceeded)
+		v = s.moved(m, from)
+		after := pings.count()
+		eventually(t, soon, func() error {
+			if pings.count() == after {
+				return errors.New("the guest does not answer at the target")
+			}
+			return nil
+		})
+		all = append(all, pings.end())
+		parts = append(parts, s.switchover(m, pings))
+	}
+	slices.Sort(all)
+	t.Logf("ICMP every 5 ms: median %s, worst %s of %d", all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond), len(all))
+	t.Logf("the switch, medians of %d:\n%s", len(parts), table(parts))
+	s.delete("idle")
+	s.awaitGone(v)
 }
 
 // podOf is the pod that the VMI runs in.
