@@ -119,8 +119,10 @@ func await(o Observed) Plan {
 	case arrived(o) && (!m.Failed || s.State.Phase != protocol.Ended):
 		return arrive(o)
 	case s.State == nil, s.State.Phase == protocol.Ended, vmi.Unreadable(o.Instance) != nil:
-	case o.Instance.DeletionTimestamp != nil, m != nil && m.Failed:
+	case m != nil && m.Failed:
 		p.put(o, &protocol.Stop{})
+	case o.Instance.DeletionTimestamp != nil: // its guest may have come meanwhile, and is to power off then
+		p.put(o, &protocol.Stop{GracePeriodSeconds: int64(o.Instance.GracePeriod().Seconds())})
 	case s.Network == nil:
 		p.Actions = append(p.Actions, Bind{})
 	default:

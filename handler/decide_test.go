@@ -222,7 +222,7 @@ func TestATargetIsPreparedAndReportsNothing(t *testing.T) {
 		"one that has ended":                     {v, in(&protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Cancelled}}, bound, target(v, nil)), nil},
 		"one that claims that the guest crashed": {v, in(&protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Crashed}}, bound, target(v, nil)), nil},
 		"one that claims that the guest runs":    {v, in(state(protocol.Running), bound, target(v, nil)), nil},
-		"one of a VMI that is deleted":           {ends, in(state(protocol.Waiting), bound, target(v, nil)), put(target(ends, &protocol.Stop{}))},
+		"one of a VMI that is deleted":           {ends, in(state(protocol.Waiting), bound, target(v, nil)), put(target(ends, &protocol.Stop{GracePeriodSeconds: 5}))}, // its guest may have come
 		"one of a VMI that cannot be decoded":    {instance(vmi.PhaseRunning, moving, unreadable), in(state(protocol.Waiting), bound, nil), nil},
 		"one that the VMI has arrived at": {instance(vmi.PhaseRunning, moving, func(v *vmi.VirtualMachineInstance) { v.Status.NodeName = node }),
 			in(state(protocol.Running), bound, target(v, nil)), put(desired(v, 7, nil))},
