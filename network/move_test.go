@@ -140,6 +140,16 @@ func TestANetworkSendsToAGuestWhoseTargetComesUp(t *testing.T) {
 	gone := cfg
 	gone.Filters = []network.Filter{{Uplink: "gone", MAC: guestMAC}}
 	require.ErrorContains(t, link.Hold(t.Context(), source, gone), "hold the ports of the guest: link gone")
+
+	gone.Filters = append(gone.Filters, cfg.Filters...)
+	ctx, cancel = context.WithCancel(t.Context())
+	go func() { held <- link.Hold(ctx, source, gone) }()
+	for range 2 { // it is not over after the first frame
+		networktest.Run(t, lan, testenv.Program(t, "bridge"), "fdb", "replace", guestMAC, "dev", "target", "master", "dynamic")
+		require.Eventually(t, func() bool { return port() == "source" }, time.Minute, 10*time.Millisecond, "the other link holds its port")
+	}
+	cancel()
+	require.ErrorContains(t, <-held, "link gone")
 }
 
 // A guest behind masquerade leaves its pod. Who had a connection with it over an address of

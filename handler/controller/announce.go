@@ -82,7 +82,7 @@ func (c *Controller) hold(ctx context.Context, of protocol.Target, options json.
 	m.holds[s.podUID] = cancel
 	m.running.Go(func() {
 		defer cancel()
-		if err := guarded(func() error { return c.binder.hold(ctx, s.client, v) }); err != nil && ctx.Err() == nil {
+		if err := guarded(func() error { return c.binder.hold(ctx, s.client, v) }); err != nil && !errors.Is(err, context.Cause(ctx)) {
 			s.log.Warn("announce a guest that is to move", "err", err)
 		}
 	})

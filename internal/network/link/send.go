@@ -44,7 +44,8 @@ const holdPeriod = 50 * time.Millisecond
 
 // Hold keeps the ports of switches by which the guest of a bound pod is reached, while others
 // send from its MAC addresses as well: cfg is the plan that was applied. It sends what [frame.Ports]
-// says until ctx ends, which is no error.
+// says until ctx ends, which is no error. A link that cannot be opened is named then, and keeps
+// none of the others from it.
 func Hold(ctx context.Context, ns *os.File, cfg network.Config) error {
 	frames := frame.Ports(cfg.Filters)
 	if len(frames) == 0 {
@@ -59,12 +60,14 @@ func Hold(ctx context.Context, ns *os.File, cfg network.Config) error {
 	every := time.NewTicker(holdPeriod)
 	defer every.Stop()
 	for more := len(all) > 0; more; {
-		err = errors.Join(err, all.send())
+		if failed := all.send(); failed != nil {
+			err = errors.Join(err, failed)
+			break
+		}
 		select {
 		case <-ctx.Done():
 			more = false
 		case <-every.C:
-			more = err == nil
 		}
 	}
 	if err != nil {
@@ -247,13 +250,13 @@ func openLink(by int32, link string) (tap int, err error) {
 		return -1, fmt.Errorf("load the program into the kernel: %w", err)
 	}
 	defer unix.Close(program)
-	tap, name, err := openTap()
+	fd, name, err := openTap()
 	if err != nil {
 		return -1, err
 	}
 	defer func() {
 		if err != nil {
-			_ = unix.Close(tap)
+			_ = unix.Close(fd)
 		}
 	}()
 	from, err := h.LinkByName(name)
@@ -269,7 +272,7 @@ func openLink(by int32, link string) (tap int, err error) {
 	if err := h.LinkSetUp(from); err != nil {
 		return -1, fmt.Errorf("set up the tap device: %w", err)
 	}
-	return tap, nil
+	return fd, nil
 }
 
 // send sends all frames once. It may be called in any namespace.
