@@ -484,7 +484,7 @@ func TestAGuestThatMemoryCannotBeSentOfInTimeStaysAndIsLive(t *testing.T) {
 	})
 	v := guest("busy", keepsJournal+"while :; do dd if=/dev/urandom of=/tmp/busy bs=1M count=4 conv=notrunc 2>/dev/null; sleep 1; done &\n", vmitest.WithEmptyDisk("journal", "16Mi"), vmitest.WithGracePeriod(3))
 	onJournal(v)
-	// The target answers the probe while it waits, or it ends before two minutes are over.
+	// Nothing asks the target while it waits, or it ends before two minutes are over.
 	v.Spec.LivenessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}},
 		PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 10, InitialDelaySeconds: 60}
 	s.create(v)
@@ -492,7 +492,12 @@ func TestAGuestThatMemoryCannotBeSentOfInTimeStaysAndIsLive(t *testing.T) {
 	before := visitor.state("http://busy")
 
 	began := time.Now()
-	m := s.awaitMigration(s.migrate("busy"), vmi.MigrationPhaseFailed)
+	m := s.awaitMigration(s.migrate("busy"), vmi.MigrationPhaseRunning)
+	for _, p := range s.pods(v) {
+		waits := p.Name != s.podOf(v).Name
+		require.Equal(t, !waits, *p.Status.ContainerStatuses[0].Started, "nothing is asked in the pod that waits: %s", p.Name)
+	}
+	m = s.awaitMigration(m, vmi.MigrationPhaseFailed)
 	require.GreaterOrEqual(t, time.Since(began), *slowMove)
 	now := s.get("busy")
 	require.Contains(t, now.Status.MigrationState.FailureReason, "has been aborted: it was not complete after")
@@ -506,8 +511,9 @@ func TestAGuestThatMemoryCannotBeSentOfInTimeStaysAndIsLive(t *testing.T) {
 	before = visitor.goesOn("http://busy", before)
 
 	atOnce()
-	s.moved(s.awaitMigration(s.migrate("busy"), vmi.MigrationPhaseSucceeded), v.Status.NodeName)
+	v = s.moved(s.awaitMigration(s.migrate("busy"), vmi.MigrationPhaseSucceeded), v.Status.NodeName)
 	visitor.goesOn("http://busy", before)
+	require.True(t, *s.podOf(v).Status.ContainerStatuses[0].Started, "the guest is asked there from now on")
 }
 
 func TestAGuestWhoseImageIsAnotherOnTheOtherNodeStays(t *testing.T) {

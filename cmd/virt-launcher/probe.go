@@ -11,13 +11,14 @@ import (
 // probe answers the kubelet, which runs it in the container of the launcher.
 func probe(args []string) error {
 	if len(args) == 0 {
-		return command.Fault("probe needs ping or exec")
+		return command.Fault("probe needs ping, exec or arrived")
 	}
 	limitMemory()
 	c := supervisor.ProbeConfig{Question: supervisor.Question(args[0])}
 	var f flag.FlagSet
 	f.StringVar(&c.Namespace, "namespace", "", "the VMI's namespace")
 	f.StringVar(&c.Name, "name", "", "the VMI's name")
+	f.StringVar((*string)(&c.UID), "uid", "", "the VMI's UID")
 	f.DurationVar(&c.Timeout, "timeout", 0, "how long the answer may take; 0: as long as it takes")
 	if err := program.Parse(&f, args[1:]); err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 	"github.com/podvisor/podvisor/internal/launcher/process"
 	"github.com/podvisor/podvisor/launcher/domain"
@@ -26,6 +28,9 @@ const (
 	AskPing Question = "ping"
 	// AskExec: does a program in the guest, which its agent runs, end with status 0?
 	AskExec Question = "exec"
+	// AskArrived: has the guest that moves to this pod arrived? The answer is yes as soon as it has,
+	// and no at the end of the timeout.
+	AskArrived Question = "arrived"
 )
 
 // ProbeConfig is a probe of the guest of a pod.
@@ -34,11 +39,16 @@ type ProbeConfig struct {
 	Question Question
 	// Namespace and Name are those of the VMI. Required for AskPing and AskExec.
 	Namespace, Name string
+	// UID is that of the VMI. Required for AskArrived.
+	UID types.UID
 	// Timeout is how long the answer may take. 0: as long as ctx lasts.
 	Timeout time.Duration
 	// Command is the program of AskExec with its arguments.
 	Command []string
 }
+
+// arrivalPeriod is how often a probe looks whether the guest has arrived.
+const arrivalPeriod = 100 * time.Millisecond
 
 // Probe asks about the guest of the pod that the process is in. An error says what
 // the answer is if it is not yes, or why there is none. While the pod waits for a guest that
@@ -58,8 +68,28 @@ func Probe(ctx context.Context, c ProbeConfig) error {
 		return c.withAgent(ctx, func(conn *libvirt.Connection, domain string) error { return ping(ctx, conn, domain) })
 	case AskExec:
 		return c.withAgent(ctx, func(conn *libvirt.Connection, domain string) error { return c.exec(ctx, conn, domain) })
+	case AskArrived:
+		return arrives(ctx, notePath("", c.UID))
 	}
-	return fmt.Errorf("probe %q is neither %s nor %s: %w", c.Question, AskPing, AskExec, vmi.ErrInvalid)
+	return fmt.Errorf("probe %q is none of %s, %s and %s: %w", c.Question, AskPing, AskExec, AskArrived, vmi.ErrInvalid)
+}
+
+// arrives waits until the note at the path says that the guest has arrived.
+func arrives(ctx context.Context, note string) error {
+	for {
+		n, ok, err := kept(note)
+		if err != nil {
+			return err
+		}
+		if ok && n.Stage != notePrepared && n.Stage != protocol.MigrationDiscarded {
+			return nil
+		}
+		select {
+		case <-time.After(arrivalPeriod):
+		case <-ctx.Done():
+			return fmt.Errorf("no guest has arrived in this pod: %w", context.Cause(ctx))
+		}
+	}
 }
 
 func ping(ctx context.Context, conn *libvirt.Connection, domain string) error {

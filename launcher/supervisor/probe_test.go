@@ -1,6 +1,9 @@
 package supervisor
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +16,53 @@ import (
 )
 
 func TestAProbeNeedsAQuestion(t *testing.T) {
-	require.EqualError(t, Probe(t.Context(), ProbeConfig{Question: "alive"}), `probe "alive" is neither ping nor exec: invalid`)
+	require.EqualError(t, Probe(t.Context(), ProbeConfig{Question: "alive"}), `probe "alive" is none of ping, exec and arrived: invalid`)
 	began := time.Now()
 	err := Probe(t.Context(), ProbeConfig{Question: AskPing, Namespace: "default", Name: "vm", Timeout: 100 * time.Millisecond})
 	require.ErrorContains(t, err, "no answer within 100ms", "a daemon that is not there is waited for")
 	require.Less(t, time.Since(began), time.Minute)
+}
+
+func TestAProbeOfATargetWaitsUntilTheGuestHasArrived(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		note    string
+		arrived bool
+	}{
+		"nothing is known":              {},
+		"it receives":                   {note: `{"uid":"m","stage":"Receives"}`},
+		"it has discarded the guest":    {note: `{"uid":"m","stage":"Discarded"}`},
+		"the guest was asked to run":    {note: `{"uid":"m","stage":"Finishing"}`, arrived: true},
+		"the guest runs":                {note: `{"uid":"m","stage":"Arrived"}`, arrived: true},
+		"the guest has moved on since":  {note: `{"uid":"n","stage":"Moved"}`, arrived: true},
+		"the guest has stayed meantime": {note: `{"uid":"n","stage":"Stays"}`, arrived: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := notePath(t.TempDir(), "u")
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			if tt.note != "" {
+				require.NoError(t, os.WriteFile(path, []byte(tt.note), 0o600))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			err := arrives(ctx, path)
+			if tt.arrived {
+				require.NoError(t, err)
+				return
+			}
+			require.EqualError(t, err, "no guest has arrived in this pod: context deadline exceeded")
+			answer := make(chan error, 1)
+			go func() { answer <- arrives(t.Context(), path) }()
+			require.NoError(t, os.WriteFile(path+".new", []byte(`{"uid":"m","stage":"Arrived"}`), 0o600))
+			require.NoError(t, os.Rename(path+".new", path))
+			require.NoError(t, <-answer)
+		})
+	}
+	path := notePath(t.TempDir(), "u")
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
+	require.ErrorContains(t, arrives(t.Context(), path), "unexpected end of JSON input")
 }
 
 func TestAGuestThatStartsPausedRunsFromItsFirstUnpause(t *testing.T) {

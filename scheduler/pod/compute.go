@@ -50,6 +50,7 @@ func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity
 		VolumeDevices:            storage.Devices,
 		LivenessProbe:            liveness(v),
 		ReadinessProbe:           readiness(v),
+		StartupProbe:             startup(v, c.Role),
 		SecurityContext:          computeSecurity(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		Stdin:                    true, // with the terminal, the guest's serial console for kubectl attach -it

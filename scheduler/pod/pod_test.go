@@ -32,7 +32,8 @@ func TestRender(t *testing.T) {
 	emulated, copied, everything := config, config, config
 	emulated.AllowEmulation = true
 	copied.ContainerDisks = pod.InitCopy
-	claimed, sockets, permitted, attached := config, config, config, config
+	claimed, sockets, permitted, attached, target := config, config, config, config, config
+	target.Role = pod.Target(migration)
 	sockets.Cluster.Limits.Features.VSOCK = true
 	permitted.Cluster.Limits.Features.SEV = true
 	claimed.Facts.Claims = map[string]*corev1.PersistentVolumeClaim{"data": {}, "filled": {}, "device": {Spec: corev1.PersistentVolumeClaimSpec{VolumeMode: new(corev1.PersistentVolumeBlock)}}}
@@ -111,6 +112,9 @@ func TestRender(t *testing.T) {
 			v.Spec.ReadinessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
 				Port: intstr.FromInt32(8443), Scheme: corev1.URISchemeHTTPS, HTTPHeaders: []corev1.HTTPHeader{{Name: "X-Probe", Value: "readiness"}},
 			}}, TimeoutSeconds: 3, FailureThreshold: 9}
+		}))},
+		{"probes-target", target, vmitest.New(vmitest.WithMasquerade("default"), with(func(v *vmi.VirtualMachineInstance) {
+			v.Spec.LivenessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(22)}}}
 		}))},
 		{"start-paused", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.StartStrategy = new(vmi.StartPaused) }))},
 		{"claims", claimed, vmitest.New(

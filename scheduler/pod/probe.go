@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -16,6 +17,9 @@ const (
 	// agentDelay is what a probe by the guest's agent may take besides its own timeout:
 	// the process that asks the agent has to end in time.
 	agentDelay = 1
+	// arrivalTimeout is how long one startup probe waits for a guest that moves. Each that
+	// fails is an event, and the next one begins.
+	arrivalTimeout = 5 * time.Minute
 )
 
 // readiness is the readiness probe of the container compute. Nil: it has none.
@@ -32,6 +36,21 @@ func liveness(v *vmi.VirtualMachineInstance) *corev1.Probe {
 		return probe(v, p)
 	}
 	return nil
+}
+
+// startup is the startup probe of the container compute. A target has one whose liveness
+// probe asks the address of the guest: nothing answers there until the guest has arrived, and
+// the kubelet asks no other probe before this one has succeeded. Nil: it has none.
+func startup(v *vmi.VirtualMachineInstance, r Role) *corev1.Probe {
+	if p := v.Spec.LivenessProbe; r.Name != vmi.RoleTarget || p == nil || byAgent(p) {
+		return nil
+	}
+	return &corev1.Probe{
+		ProbeHandler:     execProbe([]string{"arrived", "--uid", string(v.UID), "--timeout", arrivalTimeout.String()}),
+		TimeoutSeconds:   int32(arrivalTimeout.Seconds()) + agentDelay,
+		PeriodSeconds:    1,
+		FailureThreshold: math.MaxInt32, // a migration has its own timeouts
+	}
 }
 
 // probe is a VMI's probe for the container compute. The guest has the address of the
@@ -77,9 +96,13 @@ func execProbe(question []string) corev1.ProbeHandler {
 // container.
 func byAgent(p *vmi.Probe) bool { return p != nil && (p.Exec != nil || p.GuestAgentPing != nil) }
 
-// agentProbes is how many probes of the VMI ask the agent.
-func agentProbes(v *vmi.VirtualMachineInstance) int {
+// processProbes is how many probes of the VMI's pod in this role are processes in the
+// container.
+func processProbes(v *vmi.VirtualMachineInstance, r Role) int {
 	n := 0
+	if startup(v, r) != nil {
+		n++
+	}
 	for _, p := range []*vmi.Probe{v.Spec.ReadinessProbe, v.Spec.LivenessProbe} {
 		if byAgent(p) {
 			n++

@@ -25,7 +25,8 @@ type Guest struct {
 	// Architecture is the processor architecture of the guest, as in GOARCH. Empty:
 	// amd64.
 	Architecture string
-	// AgentProbes is the number of probes that ask the guest's agent.
+	// AgentProbes is the number of probes that are processes in the container: those that
+	// ask the guest's agent, and the one of a target that waits for its guest.
 	AgentProbes int
 	// IOThreads is the number of threads that only disks use.
 	IOThreads int
@@ -85,7 +86,7 @@ func Overhead(g Guest) resource.Quantity {
 func guest(v *vmi.VirtualMachineInstance, c Config) Guest {
 	d := &v.Spec.Domain
 	g := Guest{
-		Memory: bounded(d.GuestMemory()), VCPUs: d.CPU.VCPUs(), Emulated: c.Emulation(), AgentProbes: agentProbes(v),
+		Memory: bounded(d.GuestMemory()), VCPUs: d.CPU.VCPUs(), Emulated: c.Emulation(), AgentProbes: processProbes(v, c.Role),
 		IOThreads: ioThreads(d), Architecture: v.Spec.Architecture,
 		PartBytes: map[string]int64{},
 	}

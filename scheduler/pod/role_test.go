@@ -1,12 +1,14 @@
 package pod_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler/pod"
@@ -103,6 +105,53 @@ func TestATargetIsTheActivePodButForItsRole(t *testing.T) {
 	require.Equal(t, active.Spec, target.Spec)
 	require.True(t, launched.Owned(target, v))
 	require.Equal(t, launched.MemoryOverhead(active), launched.MemoryOverhead(target))
+}
+
+func TestATargetWhoseGuestIsAskedByItsAddressWaitsForItFirst(t *testing.T) {
+	t.Parallel()
+	http := &vmi.Probe{ProbeHandler: vmi.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}}}
+	tcp := &vmi.Probe{ProbeHandler: vmi.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(22)}}}
+	ping := &vmi.Probe{ProbeHandler: vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}}}
+	exec := &vmi.Probe{ProbeHandler: vmi.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
+	for name, tt := range map[string]struct {
+		liveness, readiness *vmi.Probe
+		waits               bool
+	}{
+		"an HTTP liveness probe":            {liveness: http, waits: true},
+		"a TCP liveness probe":              {liveness: tcp, readiness: http, waits: true},
+		"the launcher answers for an agent": {liveness: ping},
+		"the launcher answers a command":    {liveness: exec},
+		"a readiness probe ends nothing":    {readiness: http},
+		"no probe":                          {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := vmitest.New(vmitest.WithMasquerade("default"), with(func(v *vmi.VirtualMachineInstance) {
+				v.Spec.LivenessProbe, v.Spec.ReadinessProbe = tt.liveness.DeepCopy(), tt.readiness.DeepCopy()
+			}))
+			active, err := pod.Render(v, config)
+			require.NoError(t, err)
+			require.Nil(t, active.Spec.Containers[0].StartupProbe, "the guest of an active pod is asked from its start on")
+			c := config
+			c.Role = pod.Target(migration)
+			target, err := pod.Render(v, c)
+			require.NoError(t, err)
+			got := target.Spec.Containers[0]
+			require.Equal(t, active.Spec.Containers[0].LivenessProbe, got.LivenessProbe)
+			require.Equal(t, active.Spec.Containers[0].ReadinessProbe, got.ReadinessProbe)
+			more := launched.MemoryOverhead(target).Value() - launched.MemoryOverhead(active).Value()
+			if !tt.waits {
+				require.Nil(t, got.StartupProbe)
+				require.Zero(t, more)
+				return
+			}
+			require.Equal(t, []string{"/usr/bin/virt-launcher", "probe", "arrived", "--uid", string(v.UID), "--timeout", "5m0s"}, got.StartupProbe.Exec.Command)
+			require.Equal(t, int32(301), got.StartupProbe.TimeoutSeconds, "it ends by itself")
+			require.Equal(t, int32(1), got.StartupProbe.PeriodSeconds)
+			require.Equal(t, int32(math.MaxInt32), got.StartupProbe.FailureThreshold)
+			require.Equal(t, int64(8<<20), more, "it is a process")
+		})
+	}
 }
 
 func TestALabelOfAVMIMakesItsPodNoTarget(t *testing.T) {
