@@ -275,6 +275,11 @@ func TestAGuestMovesThereAndBackAndItsUsersGoOn(t *testing.T) {
 			s.service("mover")
 			visitor := s.newVisitor()
 			v := mover("mover", 10+number, model)
+			if model == vmi.InterfaceModelE1000 { // Services have to wait for the kubelet too
+				web := vmi.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}}
+				v.Spec.LivenessProbe = &vmi.Probe{ProbeHandler: web, TimeoutSeconds: 5, FailureThreshold: 10}
+				v.Spec.ReadinessProbe = &vmi.Probe{ProbeHandler: web, TimeoutSeconds: 5}
+			}
 			s.withFiles(v)
 			s.create(v)
 			v = s.awaitSteady("mover")

@@ -18,7 +18,6 @@ func probe(args []string) error {
 	var f flag.FlagSet
 	f.StringVar(&c.Namespace, "namespace", "", "the VMI's namespace")
 	f.StringVar(&c.Name, "name", "", "the VMI's name")
-	f.StringVar((*string)(&c.UID), "uid", "", "the VMI's UID")
 	f.DurationVar(&c.Timeout, "timeout", 0, "how long the answer may take; 0: as long as it takes")
 	if err := program.Parse(&f, args[1:]); err != nil {
 		return err

@@ -519,6 +519,11 @@ const waitsFile = "waits"
 
 func waitsPath(root string) string { return filepath.Join(root, vmi.PrivateDir, waitsFile) }
 
+// arrivedFile is there once the guest has arrived and the pod that it has left is not ready.
+const arrivedFile = "arrived"
+
+func arrivedPath(root string) string { return filepath.Join(root, vmi.PrivateDir, arrivedFile) }
+
 // waits notes whether the launcher waits for a guest.
 func (s *Supervisor) waits(yes bool) error {
 	if yes {
@@ -531,16 +536,21 @@ func (s *Supervisor) waits(yes bool) error {
 }
 
 // await makes a launcher wait whose pod is a target: for its probes, and with the hashes of what a
-// guest that comes is compared with.
+// guest that comes is compared with. It notes that the guest has arrived alone: virt-controller
+// takes the label away when no Service leads to the pod that the guest has left.
 func (s *Supervisor) await(d protocol.Desired) error {
 	s.facts.mu.Lock()
 	waits := d.Role == vmi.RoleTarget && s.facts.domain == launcher.Absent
+	runs := s.facts.target && d.Role != vmi.RoleTarget // by the status of the VMI
 	s.facts.mu.Unlock()
-	if !waits {
-		return nil
+	switch {
+	case waits:
+		s.hashImages()
+		return s.waits(true)
+	case runs && d.Instance.Labels[vmi.MigrationTargetNodeLabel] == "":
+		return os.WriteFile(arrivedPath(s.config.Root), nil, 0o600)
 	}
-	s.hashImages()
-	return s.waits(true)
+	return nil
 }
 
 // hashImages hashes the images that are in the pod, if it is a target.

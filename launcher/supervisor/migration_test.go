@@ -195,6 +195,13 @@ func TestAGuestMovesToAnotherLauncherAndOn(t *testing.T) {
 	})
 	second.lives(false)
 	require.NoFileExists(t, second.path("kubevirt-private/waits"))
+	v := instance()
+	v.Labels = map[string]string{vmi.MigrationTargetNodeLabel: "node2"}
+	require.NoError(t, second.client.Put(t.Context(), protocol.Desired{Instance: v, Role: vmi.RoleActive}))
+	require.NoFileExists(t, second.path("kubevirt-private/arrived"), "a Service may lead to the pod that it has left")
+	require.NoError(t, second.client.Put(t.Context(), protocol.Desired{Instance: instance(), Role: vmi.RoleActive}))
+	require.FileExists(t, second.path("kubevirt-private/arrived"))
+	require.NoFileExists(t, third.path("kubevirt-private/arrived"), "no guest has come there")
 	after, err := second.client.State(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, protocol.Running, after.Phase)

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 	"github.com/podvisor/podvisor/internal/launcher/process"
@@ -28,8 +27,8 @@ const (
 	AskPing Question = "ping"
 	// AskExec: does a program in the guest, which its agent runs, end with status 0?
 	AskExec Question = "exec"
-	// AskArrived: has the guest that moves to this pod arrived? The answer is yes as soon as it has,
-	// and no at the end of the timeout.
+	// AskArrived: has the guest that moves to this pod arrived, and is the pod that it has left not
+	// ready any more? The answer is yes as soon as that is so, and no at the end of the timeout.
 	AskArrived Question = "arrived"
 )
 
@@ -39,8 +38,6 @@ type ProbeConfig struct {
 	Question Question
 	// Namespace and Name are those of the VMI. Required for AskPing and AskExec.
 	Namespace, Name string
-	// UID is that of the VMI. Required for AskArrived.
-	UID types.UID
 	// Timeout is how long the answer may take. 0: as long as ctx lasts.
 	Timeout time.Duration
 	// Command is the program of AskExec with its arguments.
@@ -48,7 +45,7 @@ type ProbeConfig struct {
 }
 
 // arrivalPeriod is how often a probe looks whether the guest has arrived.
-const arrivalPeriod = 100 * time.Millisecond
+const arrivalPeriod = 50 * time.Millisecond
 
 // Probe asks about the guest of the pod that the process is in. An error says what
 // the answer is if it is not yes, or why there is none. While the pod waits for a guest that
@@ -69,20 +66,16 @@ func Probe(ctx context.Context, c ProbeConfig) error {
 	case AskExec:
 		return c.withAgent(ctx, func(conn *libvirt.Connection, domain string) error { return c.exec(ctx, conn, domain) })
 	case AskArrived:
-		return arrives(ctx, notePath("", c.UID))
+		return arrives(ctx, "")
 	}
 	return fmt.Errorf("probe %q is none of %s, %s and %s: %w", c.Question, AskPing, AskExec, AskArrived, vmi.ErrInvalid)
 }
 
-// arrives waits until the note at the path says that the guest has arrived.
-func arrives(ctx context.Context, note string) error {
+// arrives waits until the guest has arrived in the pod with this root, alone.
+func arrives(ctx context.Context, root string) error {
 	for {
-		n, ok, err := kept(note)
-		if err != nil {
+		if _, err := os.Lstat(arrivedPath(root)); !errors.Is(err, fs.ErrNotExist) {
 			return err
-		}
-		if ok && n.Stage != notePrepared && n.Stage != protocol.MigrationDiscarded {
-			return nil
 		}
 		select {
 		case <-time.After(arrivalPeriod):

@@ -25,44 +25,16 @@ func TestAProbeNeedsAQuestion(t *testing.T) {
 
 func TestAProbeOfATargetWaitsUntilTheGuestHasArrived(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		note    string
-		arrived bool
-	}{
-		"nothing is known":              {},
-		"it receives":                   {note: `{"uid":"m","stage":"Receives"}`},
-		"it has discarded the guest":    {note: `{"uid":"m","stage":"Discarded"}`},
-		"the guest was asked to run":    {note: `{"uid":"m","stage":"Finishing"}`, arrived: true},
-		"the guest runs":                {note: `{"uid":"m","stage":"Arrived"}`, arrived: true},
-		"the guest has moved on since":  {note: `{"uid":"n","stage":"Moved"}`, arrived: true},
-		"the guest has stayed meantime": {note: `{"uid":"n","stage":"Stays"}`, arrived: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path := notePath(t.TempDir(), "u")
-			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-			if tt.note != "" {
-				require.NoError(t, os.WriteFile(path, []byte(tt.note), 0o600))
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-			defer cancel()
-			err := arrives(ctx, path)
-			if tt.arrived {
-				require.NoError(t, err)
-				return
-			}
-			require.EqualError(t, err, "no guest has arrived in this pod: context deadline exceeded")
-			answer := make(chan error, 1)
-			go func() { answer <- arrives(t.Context(), path) }()
-			require.NoError(t, os.WriteFile(path+".new", []byte(`{"uid":"m","stage":"Arrived"}`), 0o600))
-			require.NoError(t, os.Rename(path+".new", path))
-			require.NoError(t, <-answer)
-		})
-	}
-	path := notePath(t.TempDir(), "u")
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
-	require.ErrorContains(t, arrives(t.Context(), path), "unexpected end of JSON input")
+	root := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Dir(arrivedPath(root)), 0o700))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	require.EqualError(t, arrives(ctx, root), "no guest has arrived in this pod: context deadline exceeded")
+	answer := make(chan error, 1)
+	go func() { answer <- arrives(t.Context(), root) }()
+	require.NoError(t, os.WriteFile(arrivedPath(root), nil, 0o600))
+	require.NoError(t, <-answer)
+	require.ErrorIs(t, arrives(t.Context(), arrivedPath(root)), unix.ENOTDIR)
 }
 
 func TestAGuestThatStartsPausedRunsFromItsFirstUnpause(t *testing.T) {

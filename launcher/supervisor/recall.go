@@ -38,12 +38,7 @@ const (
 	noteMoved protocol.MigrationStage = "Moved"
 )
 
-// notePath is the path of the note of the VMI with this UID, in the pod with this root.
-func notePath(root string, uid types.UID) string {
-	v := vmi.VirtualMachineInstance{}
-	v.UID = uid
-	return filepath.Join(root, domain.PrivateDir(&v), "migration.json")
-}
+func (s *Supervisor) notePath() string { return filepath.Join(s.privateDir(), "migration.json") }
 
 // keep writes a note such that it is there after a crash, also of the node.
 func (s *Supervisor) keep(n note) error {
@@ -51,7 +46,7 @@ func (s *Supervisor) keep(n note) error {
 	if err != nil {
 		return err
 	}
-	path := notePath(s.config.Root, s.config.UID)
+	path := s.notePath()
 	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -70,9 +65,9 @@ func (s *Supervisor) keep(n note) error {
 	return errors.Join(unix.Fsync(int(dir.Fd())), dir.Close())
 }
 
-// kept is the note that was kept last at the path. It is not ok if there is none.
-func kept(path string) (n note, ok bool, err error) {
-	b, err := os.ReadFile(path)
+// kept is the note that was kept last. It is not ok if there is none.
+func (s *Supervisor) kept() (n note, ok bool, err error) {
+	b, err := os.ReadFile(s.notePath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return note{}, false, nil
 	}
@@ -85,7 +80,7 @@ func kept(path string) (n note, ok bool, err error) {
 // recall takes up the migration that a launcher took part in which ran here before. A guest that
 // may run elsewhere is neither started nor resumed.
 func (s *Supervisor) recall() error {
-	n, ok, err := kept(notePath(s.config.Root, s.config.UID))
+	n, ok, err := s.kept()
 	if err != nil || !ok {
 		return err
 	}

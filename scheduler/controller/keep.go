@@ -27,10 +27,16 @@ type keeper struct {
 	// kinds are the kinds of volumes of the launcher.
 	kinds []volume.Kind
 	words words
-	// launchers are the containers of launcher pods, by their image, and gates the readiness
-	// gates of pods, by the one that they have.
-	launchers shared[string, []corev1.Container]
+	// launchers are the containers of launcher pods, and gates the readiness gates of pods, by the
+	// one that they have.
+	launchers shared[launcherContainer, []corev1.Container]
 	gates     shared[corev1.PodConditionType, []corev1.PodReadinessGate]
+}
+
+// launcherContainer is what is read of the container of a launcher.
+type launcherContainer struct {
+	image   string
+	startup bool // it has a startup probe
 }
 
 // pod keeps of a pod what package scheduler/instance reads.
@@ -66,11 +72,17 @@ func keepVolumes(all []corev1.Volume) []corev1.Volume {
 	return slices.Clip(out)
 }
 
-// containers keeps the image of the launcher's container.
+// containers keeps the image of the launcher's container, and that it has a startup probe.
 func (k *keeper) containers(all []corev1.Container) []corev1.Container {
 	for _, c := range all {
 		if c.Name == vmi.ComputeContainer {
-			return k.launchers.get(c.Image, func() []corev1.Container { return []corev1.Container{{Name: c.Name, Image: c.Image}} })
+			return k.launchers.get(launcherContainer{c.Image, c.StartupProbe != nil}, func() []corev1.Container {
+				kept := corev1.Container{Name: c.Name, Image: c.Image}
+				if c.StartupProbe != nil {
+					kept.StartupProbe = &corev1.Probe{}
+				}
+				return []corev1.Container{kept}
+			})
 		}
 	}
 	return nil
@@ -104,12 +116,22 @@ func keepConditions(all []corev1.PodCondition, gates []corev1.PodReadinessGate) 
 
 func keepStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	for i, s := range all {
-		all[i] = corev1.ContainerStatus{Name: s.Name, Ready: s.Ready, State: keepState(s.State), LastTerminationState: keepState(s.LastTerminationState)}
+		all[i] = corev1.ContainerStatus{Name: s.Name, Ready: s.Ready, Started: keepStarted(s.Started), State: keepState(s.State), LastTerminationState: keepState(s.LastTerminationState)}
 		if s.State.Waiting != nil {
 			all[i].Image = s.Image
 		}
 	}
 	return all
+}
+
+// started is what all containers have that have started.
+var started = new(true)
+
+func keepStarted(s *bool) *bool {
+	if s != nil && *s {
+		return started
+	}
+	return nil
 }
 
 func keepState(s corev1.ContainerState) corev1.ContainerState {

@@ -158,7 +158,7 @@ func watch(o Observed) scheduler.Plan {
 		if len(p.Actions) == 0 {
 			p.Actions = requested(o).Actions
 		}
-		p.Actions = slices.Concat(p.Actions, opened(o), relabelled(o), inProgress(o), heldState(o))
+		p.Actions = slices.Concat(p.Actions, opened(o), early(o), relabelled(o), inProgress(o), heldState(o))
 		return p
 	}
 	e := endOf(active)

@@ -21,6 +21,43 @@ func opened(o Observed) []scheduler.Action {
 	if p == nil || launched.Ended(p) || p.DeletionTimestamp != nil || !ours(o, p) || !hasGate(p) {
 		return nil
 	}
+	closed, ready := shut(o)
+	set := gateOf(o, p)
+	if set == nil || ready && set.Condition.Status == corev1.ConditionTrue {
+		return closed
+	}
+	return append(closed, *set)
+}
+
+// early opens the gates of targets whose guest the kubelet does not look for yet. They are not
+// ready before: see [relabelled]. A gate that is opened later costs a second or two, because the
+// kubelet looks at a pod that has changed once a second.
+func early(o Observed) []scheduler.Action {
+	var all []scheduler.Action
+	for _, p := range o.Pods.Targets {
+		if !unasked(p) || launched.Ended(p) || p.DeletionTimestamp != nil || !hasGate(p) {
+			continue
+		}
+		if set := gateOf(o, p); set != nil {
+			all = append(all, *set)
+		}
+	}
+	return all
+}
+
+// unasked says that the kubelet asks nothing of the guest of this pod yet: a startup probe has not
+// succeeded. Such a pod is not ready.
+func unasked(p *corev1.Pod) bool {
+	i := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == vmi.ComputeContainer })
+	if i < 0 || p.Spec.Containers[i].StartupProbe == nil {
+		return false
+	}
+	c := launched.Compute(p)
+	return c == nil || c.Started == nil || !*c.Started
+}
+
+// gateOf is what makes the gate of the pod say whether the guest is paused. Nil: it says so.
+func gateOf(o Observed, p *corev1.Pod) *scheduler.SetPodCondition {
 	status, reason, message := corev1.ConditionTrue, "NotPaused", "the guest is not paused"
 	switch c := o.VMI.Status.Condition(vmi.ConditionPaused); {
 	case c != nil && c.Status == corev1.ConditionTrue:
@@ -28,14 +65,13 @@ func opened(o Observed) []scheduler.Action {
 	case o.VMI.Spec.StartsPaused() && o.VMI.Status.Phase != vmi.PhaseRunning:
 		return nil // a gate without its condition is closed
 	}
-	closed, ready := shut(o)
 	now := podCondition(p, gate)
-	if now == nil && status == corev1.ConditionFalse || now != nil && now.Status == status || ready && status == corev1.ConditionTrue {
-		return closed
+	if now == nil && status == corev1.ConditionFalse || now != nil && now.Status == status {
+		return nil
 	}
-	return append(closed, scheduler.SetPodCondition{Name: p.Name, UID: p.UID, Condition: corev1.PodCondition{
+	return &scheduler.SetPodCondition{Name: p.Name, UID: p.UID, Condition: corev1.PodCondition{
 		Type: gate, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(o.Now),
-	}})
+	}}
 }
 
 // gateAlone says that nothing but the readiness gate keeps the pod from being ready.

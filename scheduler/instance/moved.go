@@ -18,10 +18,16 @@ import (
 const switchTime = 15 * time.Second
 
 // relabelled makes the labels say where the VMI runs, where it moves to, and whether its
-// launcher is outdated, in one write.
+// launcher is outdated, in one write. A launcher whose pod has a startup probe lets it succeed when
+// the VMI has moved by its labels: that is so when no pod is ready that the guest has left.
 func relabelled(o Observed) []scheduler.Action {
 	if isUnreadable(o) {
 		return nil
+	}
+	if p := o.Pods.Active; p != nil && unasked(p) {
+		if _, ready := shut(o); ready {
+			return nil
+		}
 	}
 	set, removed, annotations := map[string]string{}, []string(nil), []string(nil)
 	if node := o.VMI.Status.NodeName; node != "" && o.VMI.Labels[vmi.NodeNameLabel] != node {
@@ -109,6 +115,9 @@ func switches(o Observed, ended time.Time) time.Duration {
 func shut(o Observed) (closed []scheduler.Action, ready bool) {
 	for _, p := range others(o) {
 		if !launched.MadeFor(p, o.VMI) || launched.Ended(p) || p.DeletionTimestamp != nil || !hasGate(p) {
+			continue
+		}
+		if unasked(p) && slices.Contains(o.Pods.Targets, p) {
 			continue
 		}
 		if c := podCondition(p, gate); c != nil && c.Status == corev1.ConditionTrue {

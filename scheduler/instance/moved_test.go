@@ -40,6 +40,17 @@ func unready(p *corev1.Pod) {
 	}
 }
 
+// asks gives the pod a startup probe that has not succeeded.
+func asks(p *corev1.Pod) {
+	p.Spec.Containers = []corev1.Container{{Name: vmi.ComputeContainer, StartupProbe: &corev1.Probe{}}}
+}
+
+// asked is the pod once it has.
+func asked(p *corev1.Pod) {
+	asks(p)
+	p.Status.ContainerStatuses[0].Started = new(true)
+}
+
 // gatesIn are the gates that the plan changes, by their pods.
 func gatesIn(p scheduler.Plan) map[types.UID]corev1.ConditionStatus {
 	out := map[types.UID]corev1.ConditionStatus{}
@@ -67,6 +78,12 @@ func TestTheGateOfThePodThatAGuestHasLeftIsClosedFirst(t *testing.T) {
 		"the pod is gone":                           {stored(vmi.PhaseRunning, arrived), nil, secondPod(running, ungranted), gates{"target-uid": "True"}},
 		"the pod is being deleted":                  {stored(vmi.PhaseRunning, arrived), launcher(running, leaving), secondPod(running, ungranted), gates{"target-uid": "True"}},
 		"the guest is paused where it has moved to": {stored(vmi.PhaseRunning, arrived, paused), launcher(running, unready), secondPod(running, ungranted), gates{}},
+		"a pod that is asked nothing yet":           {stored(vmi.PhaseRunning, moves, readyNow), launcher(running), secondPod(running, ungranted, asks), gates{"target-uid": "True"}},
+		"nor shall it be, of a paused guest":        {stored(vmi.PhaseRunning, moves, readyNow, paused), launcher(running, shutGate), secondPod(running, ungranted, asks), gates{}},
+		"the guest is paused before it moves":       {stored(vmi.PhaseRunning, moves, readyNow, paused), launcher(running, shutGate), secondPod(running, asks), gates{"target-uid": "False"}},
+		"it is open":                                {stored(vmi.PhaseRunning, moves, readyNow), launcher(running), secondPod(running, asks), gates{}},
+		"it is open, and the guest has moved":       {stored(vmi.PhaseRunning, arrived), launcher(running), secondPod(running, asks), gates{podUID: "False"}},
+		"it is asked, and the guest stays":          {stored(vmi.PhaseRunning, moves, readyNow, hasFailed), launcher(running), secondPod(running, asked), gates{"target-uid": "False"}},
 		"the migration has failed, and is over":     {stored(vmi.PhaseRunning, moves, readyNow, hasFailed), launcher(running), secondPod(running, ungranted), gates{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,35 +115,42 @@ func TestTheLabelsSayWhereAVMIIsAndWhereItMovesTo(t *testing.T) {
 	old := func(v *vmi.VirtualMachineInstance) {
 		v.Status.LauncherContainerImageVersion, v.Labels[vmi.OutdatedLauncherLabel] = "example/virt-launcher:0", ""
 	}
+	moved := scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel}}
 	for name, tt := range map[string]struct {
 		vmi    *vmi.VirtualMachineInstance
+		source []func(*corev1.Pod) // what changes the pod that is ready no more
 		target *corev1.Pod
 		want   scheduler.Action
 	}{
-		"it has moved": {stored(vmi.PhaseRunning, arrived), secondPod(running),
+		"it has moved": {stored(vmi.PhaseRunning, arrived), nil, secondPod(running),
 			scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel}}},
-		"it has moved to the launcher of now": {stored(vmi.PhaseRunning, arrived, old), secondPod(running),
+		"it has moved to the launcher of now": {stored(vmi.PhaseRunning, arrived, old), nil, secondPod(running),
 			scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel, vmi.OutdatedLauncherLabel}}},
-		"it has moved, as the descheduler asked for": {stored(vmi.PhaseRunning, arrived, byDescheduler), secondPod(running),
+		"it has moved, as the descheduler asked for": {stored(vmi.PhaseRunning, arrived, byDescheduler), nil, secondPod(running),
 			scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel}, Annotations: []string{vmi.EvictionSourceAnnotation}}},
-		"it stays, as the descheduler does not want": {stored(vmi.PhaseRunning, moves, readyNow, byDescheduler, hasFailed), nil, nil},
-		"it stays in the old launcher":               {stored(vmi.PhaseRunning, moves, readyNow, old, hasFailed), nil, nil},
-		"it moves":                                   {stored(vmi.PhaseRunning, moves, readyNow, given), secondPod(running), nil},
-		"it is about to be handed over":              {stored(vmi.PhaseRunning, readyNow, given), secondPod(running), nil},
-		"the target ended before":                    {stored(vmi.PhaseRunning, readyNow, given), secondPod(exited(1, time.Second, "")), scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
-		"it stays, and the target is there":          {stored(vmi.PhaseRunning, moves, readyNow, given, hasFailed), secondPod(running), nil},
-		"it has ended while it moved":                {stored(vmi.PhaseFailed, moves, given), secondPod(running), nil},
-		"it has ended, and had failed to move":       {stored(vmi.PhaseFailed, moves, given, hasFailed), nil, scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
-		"it has ended where it had moved to": {stored(vmi.PhaseFailed, arrived), secondPod(exited(1, time.Second, "")),
+		"it stays, as the descheduler does not want": {stored(vmi.PhaseRunning, moves, readyNow, byDescheduler, hasFailed), nil, nil, nil},
+		"it stays in the old launcher":               {stored(vmi.PhaseRunning, moves, readyNow, old, hasFailed), nil, nil, nil},
+		"it moves":                                   {stored(vmi.PhaseRunning, moves, readyNow, given), nil, secondPod(running), nil},
+		"it is about to be handed over":              {stored(vmi.PhaseRunning, readyNow, given), nil, secondPod(running), nil},
+		"the target ended before":                    {stored(vmi.PhaseRunning, readyNow, given), nil, secondPod(exited(1, time.Second, "")), scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
+		"it stays, and the target is there":          {stored(vmi.PhaseRunning, moves, readyNow, given, hasFailed), nil, secondPod(running), nil},
+		"it has ended while it moved":                {stored(vmi.PhaseFailed, moves, given), nil, secondPod(running), nil},
+		"it has ended, and had failed to move":       {stored(vmi.PhaseFailed, moves, given, hasFailed), nil, nil, scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
+		"it has ended where it had moved to": {stored(vmi.PhaseFailed, arrived), nil, secondPod(exited(1, time.Second, "")),
 			scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel}}},
-		"it has ended there, and its pod was removed": {stored(vmi.PhaseFailed, arrived), nil,
+		"it has ended there, and its pod was removed": {stored(vmi.PhaseFailed, arrived), nil, nil,
 			scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel}}},
-		"it stays": {stored(vmi.PhaseRunning, moves, readyNow, given, hasFailed), nil, scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
+		"it stays": {stored(vmi.PhaseRunning, moves, readyNow, given, hasFailed), nil, nil, scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
+		"it has moved, and the pod of before is ready still": {stored(vmi.PhaseRunning, arrived), []func(*corev1.Pod){saysReady}, secondPod(running), moved},
+		"its guest is not asked before that pod is not":      {stored(vmi.PhaseRunning, arrived), []func(*corev1.Pod){saysReady}, secondPod(running, asks), nil},
+		"its guest may be asked":                             {stored(vmi.PhaseRunning, arrived), nil, secondPod(running, asks), moved},
+		"its guest is asked":                                 {stored(vmi.PhaseRunning, arrived), []func(*corev1.Pod){saysReady}, secondPod(running, asked), moved},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []scheduler.Action
-			for _, a := range instance.Decide(observe(tt.vmi, launcher(running, unready), tt.target)).Actions {
+			source := launcher(append([]func(*corev1.Pod){running, unready}, tt.source...)...)
+			for _, a := range instance.Decide(observe(tt.vmi, source, tt.target)).Actions {
 				switch a.(type) {
 				case scheduler.SetLabel, scheduler.RemoveLabel, scheduler.ChangeLabels:
 					got = append(got, a)

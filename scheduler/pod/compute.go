@@ -49,7 +49,7 @@ func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity
 		VolumeMounts:             storage.Mounts,
 		VolumeDevices:            storage.Devices,
 		LivenessProbe:            liveness(v),
-		ReadinessProbe:           readiness(v),
+		ReadinessProbe:           readiness(v, c.Role),
 		StartupProbe:             startup(v, c.Role),
 		SecurityContext:          computeSecurity(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,

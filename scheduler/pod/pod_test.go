@@ -115,6 +115,7 @@ func TestRender(t *testing.T) {
 		}))},
 		{"probes-target", target, vmitest.New(vmitest.WithMasquerade("default"), with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.LivenessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(22)}}}
+			v.Spec.ReadinessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}}, InitialDelaySeconds: 30}
 		}))},
 		{"start-paused", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.StartStrategy = new(vmi.StartPaused) }))},
 		{"claims", claimed, vmitest.New(

@@ -22,12 +22,18 @@ const (
 	arrivalTimeout = 5 * time.Minute
 )
 
-// readiness is the readiness probe of the container compute. Nil: it has none.
-func readiness(v *vmi.VirtualMachineInstance) *corev1.Probe {
-	if p := v.Spec.ReadinessProbe; p != nil {
-		return probe(v, p)
+// readiness is the readiness probe of the container compute in this role. Nil: it has none. A
+// target begins it at once: its guest has booted elsewhere.
+func readiness(v *vmi.VirtualMachineInstance, r Role) *corev1.Probe {
+	p := v.Spec.ReadinessProbe
+	if p == nil {
+		return nil
 	}
-	return nil
+	out := probe(v, p)
+	if r.Name == vmi.RoleTarget {
+		out.InitialDelaySeconds = 0
+	}
+	return out
 }
 
 // liveness is the liveness probe of the container compute. Nil: it has none.
@@ -38,15 +44,16 @@ func liveness(v *vmi.VirtualMachineInstance) *corev1.Probe {
 	return nil
 }
 
-// startup is the startup probe of the container compute. A target has one whose liveness
-// probe asks the address of the guest: nothing answers there until the guest has arrived, and
-// the kubelet asks no other probe before this one has succeeded. Nil: it has none.
+// startup is the startup probe of the container compute. A target has one if a probe asks the
+// address of the guest: nothing answers there until the guest has arrived. The kubelet asks no
+// other probe before this one has succeeded, and the one of readiness at once then. Nil: it has
+// none.
 func startup(v *vmi.VirtualMachineInstance, r Role) *corev1.Probe {
-	if p := v.Spec.LivenessProbe; r.Name != vmi.RoleTarget || p == nil || byAgent(p) {
+	if r.Name != vmi.RoleTarget || !byAddress(v.Spec.LivenessProbe) && !byAddress(v.Spec.ReadinessProbe) {
 		return nil
 	}
 	return &corev1.Probe{
-		ProbeHandler:     execProbe([]string{"arrived", "--uid", string(v.UID), "--timeout", arrivalTimeout.String()}),
+		ProbeHandler:     execProbe([]string{"arrived", "--timeout", arrivalTimeout.String()}),
 		TimeoutSeconds:   int32(arrivalTimeout.Seconds()) + agentDelay,
 		PeriodSeconds:    1,
 		FailureThreshold: math.MaxInt32, // a migration has its own timeouts
@@ -95,6 +102,9 @@ func execProbe(question []string) corev1.ProbeHandler {
 // byAgent says that a probe asks the agent in the guest. It needs a process in the
 // container.
 func byAgent(p *vmi.Probe) bool { return p != nil && (p.Exec != nil || p.GuestAgentPing != nil) }
+
+// byAddress says that the kubelet asks the address of the guest.
+func byAddress(p *vmi.Probe) bool { return p != nil && !byAgent(p) }
 
 // processProbes is how many probes of the VMI's pod in this role are processes in the
 // container.

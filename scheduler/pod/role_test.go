@@ -121,7 +121,8 @@ func TestATargetWhoseGuestIsAskedByItsAddressWaitsForItFirst(t *testing.T) {
 		"a TCP liveness probe":              {liveness: tcp, readiness: http, waits: true},
 		"the launcher answers for an agent": {liveness: ping},
 		"the launcher answers a command":    {liveness: exec},
-		"a readiness probe ends nothing":    {readiness: http},
+		"an HTTP readiness probe":           {readiness: http, waits: true},
+		"an agent makes it ready":           {readiness: ping},
 		"no probe":                          {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,6 +139,11 @@ func TestATargetWhoseGuestIsAskedByItsAddressWaitsForItFirst(t *testing.T) {
 			require.NoError(t, err)
 			got := target.Spec.Containers[0]
 			require.Equal(t, active.Spec.Containers[0].LivenessProbe, got.LivenessProbe)
+			if tt.readiness != nil {
+				require.Equal(t, int32(10), active.Spec.Containers[0].ReadinessProbe.InitialDelaySeconds)
+				require.Zero(t, got.ReadinessProbe.InitialDelaySeconds, "the guest has booted elsewhere")
+				got.ReadinessProbe.InitialDelaySeconds = 10
+			}
 			require.Equal(t, active.Spec.Containers[0].ReadinessProbe, got.ReadinessProbe)
 			more := launched.MemoryOverhead(target).Value() - launched.MemoryOverhead(active).Value()
 			if !tt.waits {
@@ -145,7 +151,7 @@ func TestATargetWhoseGuestIsAskedByItsAddressWaitsForItFirst(t *testing.T) {
 				require.Zero(t, more)
 				return
 			}
-			require.Equal(t, []string{"/usr/bin/virt-launcher", "probe", "arrived", "--uid", string(v.UID), "--timeout", "5m0s"}, got.StartupProbe.Exec.Command)
+			require.Equal(t, []string{"/usr/bin/virt-launcher", "probe", "arrived", "--timeout", "5m0s"}, got.StartupProbe.Exec.Command)
 			require.Equal(t, int32(301), got.StartupProbe.TimeoutSeconds, "it ends by itself")
 			require.Equal(t, int32(1), got.StartupProbe.PeriodSeconds)
 			require.Equal(t, int32(math.MaxInt32), got.StartupProbe.FailureThreshold)
