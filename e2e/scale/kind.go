@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/vmitest"
@@ -95,7 +97,45 @@ var kinds = []kind{{
 	watch: watchVMs, list: listVMs, runs: runsVM,
 	started: []string{"SuccessfulCreate", "Started"},
 	ended:   []string{"ShuttingDown", "Deleted"},
+}, {
+	// Pods of the shape of launchers that nobody but a kubelet cares for: what they cost the API
+	// server is no cost of Podvisor's.
+	name: "pod",
+	create: func(ctx context.Context, r *rig, name string, _ int) error {
+		p, err := plain(name)
+		if err != nil {
+			return err
+		}
+		_, err = r.kube.CoreV1().Pods(namespace).Create(ctx, p, metav1.CreateOptions{})
+		return created(err)
+	},
+	remove: func(ctx context.Context, r *rig, name string) error {
+		return gone(r.kube.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
+	},
+	watch: func(ctx context.Context, r *rig, o metav1.ListOptions) (watch.Interface, error) {
+		return r.kube.CoreV1().Pods(namespace).Watch(ctx, o)
+	},
+	list: func(ctx context.Context, r *rig, o metav1.ListOptions) (runtime.Object, error) {
+		return r.kube.CoreV1().Pods(namespace).List(ctx, o)
+	},
+	runs: func(o metav1.Object) bool {
+		p, ok := o.(*corev1.Pod)
+		return ok && p.Status.Phase == corev1.PodRunning
+	},
 }}
+
+// plain is the pod of a guest without what makes it a launcher's.
+func plain(name string) (*corev1.Pod, error) {
+	v := guest(name)
+	v.Namespace, v.UID = namespace, "1"
+	p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: launcherImage, AllowEmulation: true}})
+	if err != nil {
+		return nil, err
+	}
+	p.ObjectMeta = metav1.ObjectMeta{Name: name}
+	p.Spec.ReadinessGates = nil
+	return p, nil
+}
 
 func watchVMs(ctx context.Context, r *rig, o metav1.ListOptions) (watch.Interface, error) {
 	return r.vmis.VirtualMachines(namespace).Watch(ctx, o)
@@ -136,7 +176,7 @@ func kindNamed(name string) (kind, error) {
 			return k, nil
 		}
 	}
-	return kind{}, fmt.Errorf("kind %q: give vmi, vm or pool", name)
+	return kind{}, fmt.Errorf("kind %q: give vmi, vm, pool or pod", name)
 }
 
 // created is nil if the object is there: a request whose answer was lost may have made it.

@@ -45,7 +45,7 @@ func TestAPoolIsOneObjectForAllItsVMs(t *testing.T) {
 		require.Equal(t, tt.each, each)
 	}
 	_, err := kindNamed("set")
-	require.EqualError(t, err, `kind "set": give vmi, vm or pool`)
+	require.EqualError(t, err, `kind "set": give vmi, vm, pool or pod`)
 	p := poolOf("pool-2", 2)
 	require.Empty(t, validate.Pool(p, validate.User{}, validate.Limits{}))
 	require.Equal(t, 2, p.Spec.Wanted())

@@ -49,7 +49,8 @@ type Config struct {
 	Root string
 	// Counts are how many objects there are in each run. Required.
 	Counts []int
-	// Kinds are which objects: "vmi", "vm", or "pool", the VMs of one pool. Required.
+	// Kinds are which objects: "vmi", "vm", "pool", the VMs of one pool, or "pod", pods of the
+	// shape of launchers that are nothing to Podvisor. Required.
 	Kinds []string
 	// Handlers is how many VMIs one node with a real virt-handler gets. 0: that is left out.
 	Handlers int

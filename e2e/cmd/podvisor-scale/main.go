@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string) error {
 	c := scale.Config{Root: "..", Out: os.Stdout}
 	flags.StringVar(&c.Name, "name", "scale", "the cluster's name")
 	counts := flags.String("counts", "100,1000,3000", "how many objects there are in each run, with commas between them; empty: none")
-	kinds := flags.String("kinds", "vmi,vm", "which objects: vmi, vm, or pool, the VMs of one pool")
+	kinds := flags.String("kinds", "vmi,vm", "which objects: vmi, vm, pool (the VMs of one pool) or pod (pods of the shape of launchers alone)")
 	flags.IntVar(&c.PerNode, "per-node", 100, "how many VMIs a simulated node has")
 	flags.IntVar(&c.Users, "users", 20, "how many objects are created or deleted at the same time")
 	flags.IntVar(&c.Handlers, "handler", 100, "how many VMIs the node with a real virt-handler has; 0: it is not measured")
