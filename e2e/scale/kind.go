@@ -98,7 +98,7 @@ var kinds = []kind{{
 	started: []string{"SuccessfulCreate", "Started"},
 	ended:   []string{"ShuttingDown", "Deleted"},
 }, {
-	// Pods of the shape of launchers that nobody but a kubelet cares for: what they cost the API
+	// Pods of the shape of launchers that only a kubelet looks at: what they cost the API
 	// server is no cost of Podvisor's.
 	name: "pod",
 	create: func(ctx context.Context, r *rig, name string, _ int) error {
