@@ -59,7 +59,7 @@ func state(phase protocol.Phase) *protocol.State {
 
 // desired is what is put for the VMI with this generation.
 func desired(v *vmi.VirtualMachineInstance, generation int64, stop *protocol.Stop) *protocol.Desired {
-	return &protocol.Desired{Generation: generation, Instance: forLauncher(v), Interfaces: bound.Attachments, Stop: stop}
+	return &protocol.Desired{Generation: generation, Instance: forLauncher(v, node), Interfaces: bound.Attachments, Stop: stop}
 }
 
 // session is a session that is complete: the network is bound and the VMI put.

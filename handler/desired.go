@@ -3,6 +3,7 @@ package handler
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -14,7 +15,7 @@ import (
 // put adds a Put of what is desired now, unless that is in force. It says whether
 // it did.
 func (p *Plan) put(o Observed, stop *protocol.Stop) bool {
-	d := protocol.Desired{Instance: forLauncher(o.Instance), Interfaces: attachments(o.Session.Network), Settings: o.Settings, Role: o.Pod.Role, Stop: stop}
+	d := protocol.Desired{Instance: forLauncher(o.Instance, o.Node), Interfaces: attachments(o.Session.Network), Settings: o.Settings, Role: o.Pod.Role, Stop: stop}
 	if last := o.Session.Put; last != nil {
 		d.Generation = last.Generation
 		if same(*last, d) {
@@ -47,13 +48,19 @@ func withoutPlaces(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
 	return &out
 }
 
-// forLauncher is the part of a VMI that a launcher needs. Of the status these are the
-// places of its disks and what is known of their claims.
-func forLauncher(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
+// forLauncher is the part of a VMI that a launcher on the node needs. Of the status these are the
+// places of its disks and what is known of their claims. The label by which the VMI moves is there
+// only if it moves to this node.
+func forLauncher(v *vmi.VirtualMachineInstance, node string) *vmi.VirtualMachineInstance {
+	labels := v.Labels
+	if to, ok := labels[vmi.MigrationTargetNodeLabel]; ok && to != node {
+		labels = maps.Clone(labels)
+		delete(labels, vmi.MigrationTargetNodeLabel)
+	}
 	return &vmi.VirtualMachineInstance{
 		TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstances.Kind},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: v.Namespace, Name: v.Name, UID: v.UID, Labels: v.Labels, Annotations: v.Annotations,
+			Namespace: v.Namespace, Name: v.Name, UID: v.UID, Labels: labels, Annotations: v.Annotations,
 		},
 		Spec:   v.Spec,
 		Status: vmi.VirtualMachineInstanceStatus{VolumeStatus: places(v.Status.VolumeStatus)},

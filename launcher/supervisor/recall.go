@@ -95,6 +95,7 @@ func (s *Supervisor) recall() error {
 		s.discard(a, &vmi.Finding{Reason: protocol.ReasonNotMoved, Message: "the launcher was started again"})
 	case noteFinishing, protocol.MigrationArrived:
 		s.moves.to = &arrival{uid: n.UID, prepared: known(step), finished: known(step)}
+		s.facts.change(func(f *facts) { f.target = true })
 		s.adopt(n.UID, protocol.MigrationArrived)
 	case protocol.MigrationSent:
 		s.moves.from = &departure{uid: n.UID, begun: known(protocol.MigrationBegun{}), performed: known(step)}

@@ -35,8 +35,8 @@ type keeper struct {
 
 // launcherContainer is what is read of the container of a launcher.
 type launcherContainer struct {
-	image   string
-	startup bool // it has a startup probe
+	image              string
+	startup, readiness bool // which probes it has
 }
 
 // pod keeps of a pod what package scheduler/instance reads.
@@ -72,14 +72,19 @@ func keepVolumes(all []corev1.Volume) []corev1.Volume {
 	return slices.Clip(out)
 }
 
-// containers keeps the image of the launcher's container, and that it has a startup probe.
+// containers keeps the image of the launcher's container, and that it has a startup probe, and one
+// of readiness beside it.
 func (k *keeper) containers(all []corev1.Container) []corev1.Container {
 	for _, c := range all {
 		if c.Name == vmi.ComputeContainer {
-			return k.launchers.get(launcherContainer{c.Image, c.StartupProbe != nil}, func() []corev1.Container {
+			has := launcherContainer{c.Image, c.StartupProbe != nil, c.StartupProbe != nil && c.ReadinessProbe != nil}
+			return k.launchers.get(has, func() []corev1.Container {
 				kept := corev1.Container{Name: c.Name, Image: c.Image}
-				if c.StartupProbe != nil {
+				if has.startup {
 					kept.StartupProbe = &corev1.Probe{}
+				}
+				if has.readiness {
+					kept.ReadinessProbe = &corev1.Probe{}
 				}
 				return []corev1.Container{kept}
 			})

@@ -43,6 +43,7 @@ func TestADecisionIsTheSameByWhatIsKept(t *testing.T) {
 		kept.VMI = reduced(whole.VMI, k.instance)
 		kept.Pods.Active = reduced(whole.Pods.Active, k.pod)
 		kept.Pods.Stray = each(whole.Pods.Stray, k.pod)
+		kept.Pods.Targets = each(whole.Pods.Targets, k.pod)
 		kept.Former = each(whole.Former, k.pod)
 		kept.Node.Object, kept.Node.Handler = reduced(whole.Node.Object, keepNode), reduced(whole.Node.Handler, k.pod)
 		kept.Neighbours = each(whole.Neighbours, k.instance)
@@ -413,6 +414,8 @@ func (w *filled) pod(v *vmi.VirtualMachineInstance) *corev1.Pod {
 	p.Spec.NodeName, p.Spec.SchedulerName = one(w, v.Status.NodeName, "a", ""), one(w, corev1.DefaultSchedulerName, "mine")
 	p.Spec.NodeSelector = map[string]string{vmi.CPUModelLabelPrefix + "x": "true", "zone": "a"}
 	p.Spec.Containers = []corev1.Container{{Name: "sidecar", Image: "y"}, {Name: vmi.ComputeContainer, Image: one(w, "x", "y")}}
+	p.Spec.Containers[1].StartupProbe = one(w, nil, &corev1.Probe{PeriodSeconds: 1})
+	p.Spec.Containers[1].ReadinessProbe = one(w, nil, &corev1.Probe{PeriodSeconds: 2})
 	p.Spec.ReadinessGates = one(w, []corev1.PodReadinessGate{{ConditionType: vmi.PodConditionUnpaused}}, nil,
 		[]corev1.PodReadinessGate{{ConditionType: vmi.PodConditionUnpaused}, {ConditionType: "mine"}})
 	s := &p.Status
@@ -491,13 +494,14 @@ func (w *filled) instances() instance.Observed {
 	}
 	o := instance.Observed{
 		VMI: v, Node: instance.Node{Name: p.Spec.NodeName, Object: n, Handler: h, HandlerDown: one(w, time.Time{}, w.ago().Time)},
-		Pods:       instance.Pods{Active: p, Stray: []*corev1.Pod{w.pod(v)}},
+		Pods:       instance.Pods{Active: p, Stray: []*corev1.Pod{w.pod(v)}, Targets: []*corev1.Pod{w.pod(v)}},
 		Sharers:    []instance.Sharer{{VMI: w.instance(), Pod: one(w, nil, w.pod(v))}},
 		Neighbours: []*vmi.VirtualMachineInstance{w.instance()},
 		Config:     pod.Config{Launcher: pod.Launcher{Image: "x", FullImage: "y"}},
 		Claims:     w.claims(instance.ClaimNames(v)), Unguarded: w.IntN(8) == 0, Now: w.now,
 	}
-	o.Pods.Stray[0].Name = "stray"
+	o.Pods.Stray[0].Name, o.Pods.Targets[0].Name = "stray", "target"
+	o.Pods.Targets[0].Labels[vmi.MigrationJobLabel] = "m"
 	if w.IntN(8) == 0 {
 		o.Pods.Active = nil
 		o.Former = []*corev1.Pod{w.pod(v)}

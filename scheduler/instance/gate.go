@@ -23,19 +23,20 @@ func opened(o Observed) []scheduler.Action {
 	}
 	closed, ready := shut(o)
 	set := gateOf(o, p)
-	if set == nil || ready && set.Condition.Status == corev1.ConditionTrue {
+	if set == nil || ready && set.Condition.Status == corev1.ConditionTrue && !unasked(p) {
 		return closed
 	}
 	return append(closed, *set)
 }
 
-// early opens the gates of targets whose guest the kubelet does not look for yet. They are not
-// ready before: see [relabelled]. A gate that is opened later costs a second or two, because the
-// kubelet looks at a pod that has changed once a second.
+// early opens the gates of targets that have a readiness probe, which the kubelet does not ask yet.
+// They are not ready before: see [relabelled]. A gate that is opened later costs a second more,
+// because the kubelet looks at a pod that has changed once a second. A target without such a probe
+// would be ready for a moment if its kubelet were started again, and loses nothing.
 func early(o Observed) []scheduler.Action {
 	var all []scheduler.Action
 	for _, p := range o.Pods.Targets {
-		if !unasked(p) || launched.Ended(p) || p.DeletionTimestamp != nil || !hasGate(p) {
+		if !waits(o, p) || computeOf(p).ReadinessProbe == nil || launched.Ended(p) || p.DeletionTimestamp != nil || !hasGate(p) {
 			continue
 		}
 		if set := gateOf(o, p); set != nil {
@@ -48,12 +49,28 @@ func early(o Observed) []scheduler.Action {
 // unasked says that the kubelet asks nothing of the guest of this pod yet: a startup probe has not
 // succeeded. Such a pod is not ready.
 func unasked(p *corev1.Pod) bool {
-	i := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == vmi.ComputeContainer })
-	if i < 0 || p.Spec.Containers[i].StartupProbe == nil {
+	if computeOf(p).StartupProbe == nil {
 		return false
 	}
 	c := launched.Compute(p)
 	return c == nil || c.Started == nil || !*c.Started
+}
+
+// waits says that the pod is asked nothing yet because a guest is to come. A pod that the guest has
+// left may be asked again if its kubelet was started again.
+func waits(o Observed, p *corev1.Pod) bool {
+	m := o.VMI.Status.MigrationState
+	return unasked(p) && slices.Contains(o.Pods.Targets, p) && (m == nil || m.SourcePod != p.Name)
+}
+
+// computeOf is the launcher's container of the pod, or none.
+func computeOf(p *corev1.Pod) corev1.Container {
+	for _, c := range p.Spec.Containers {
+		if c.Name == vmi.ComputeContainer {
+			return c
+		}
+	}
+	return corev1.Container{}
 }
 
 // gateOf is what makes the gate of the pod say whether the guest is paused. Nil: it says so.

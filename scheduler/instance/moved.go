@@ -19,15 +19,14 @@ const switchTime = 15 * time.Second
 
 // relabelled makes the labels say where the VMI runs, where it moves to, and whether its
 // launcher is outdated, in one write. A launcher whose pod has a startup probe lets it succeed when
-// the VMI has moved by its labels: that is so when no pod is ready that the guest has left.
+// the label is gone by which the VMI moves: it is there while a pod is ready that the guest has left.
 func relabelled(o Observed) []scheduler.Action {
 	if isUnreadable(o) {
 		return nil
 	}
+	awaited := false
 	if p := o.Pods.Active; p != nil && unasked(p) {
-		if _, ready := shut(o); ready {
-			return nil
-		}
+		_, awaited = shut(o)
 	}
 	set, removed, annotations := map[string]string{}, []string(nil), []string(nil)
 	if node := o.VMI.Status.NodeName; node != "" && o.VMI.Labels[vmi.NodeNameLabel] != node {
@@ -36,7 +35,7 @@ func relabelled(o Observed) []scheduler.Action {
 			annotations = []string{vmi.EvictionSourceAnnotation} // it has left
 		}
 	}
-	if to, ok := o.VMI.Labels[vmi.MigrationTargetNodeLabel]; ok && !movesTo(o, to) {
+	if to, ok := o.VMI.Labels[vmi.MigrationTargetNodeLabel]; ok && !awaited && !movesTo(o, to) {
 		removed = append(removed, vmi.MigrationTargetNodeLabel)
 	}
 	_, labelled := o.VMI.Labels[vmi.OutdatedLauncherLabel]
@@ -117,7 +116,7 @@ func shut(o Observed) (closed []scheduler.Action, ready bool) {
 		if !launched.MadeFor(p, o.VMI) || launched.Ended(p) || p.DeletionTimestamp != nil || !hasGate(p) {
 			continue
 		}
-		if unasked(p) && slices.Contains(o.Pods.Targets, p) {
+		if waits(o, p) {
 			continue
 		}
 		if c := podCondition(p, gate); c != nil && c.Status == corev1.ConditionTrue {

@@ -45,6 +45,19 @@ func asks(p *corev1.Pod) {
 	p.Spec.Containers = []corev1.Container{{Name: vmi.ComputeContainer, StartupProbe: &corev1.Probe{}}}
 }
 
+// alsoReady gives it a readiness probe too.
+func alsoReady(p *corev1.Pod) {
+	asks(p)
+	p.Spec.Containers[0].ReadinessProbe = &corev1.Probe{}
+}
+
+// wentOn makes the VMI one that has moved on from where it had moved to.
+func wentOn(v *vmi.VirtualMachineInstance) {
+	arrived(v)
+	v.Status.NodeName = node
+	v.Status.MigrationState.SourcePod = "virt-launcher-testvmi-vvvvv"
+}
+
 // asked is the pod once it has.
 func asked(p *corev1.Pod) {
 	asks(p)
@@ -78,11 +91,14 @@ func TestTheGateOfThePodThatAGuestHasLeftIsClosedFirst(t *testing.T) {
 		"the pod is gone":                           {stored(vmi.PhaseRunning, arrived), nil, secondPod(running, ungranted), gates{"target-uid": "True"}},
 		"the pod is being deleted":                  {stored(vmi.PhaseRunning, arrived), launcher(running, leaving), secondPod(running, ungranted), gates{"target-uid": "True"}},
 		"the guest is paused where it has moved to": {stored(vmi.PhaseRunning, arrived, paused), launcher(running, unready), secondPod(running, ungranted), gates{}},
-		"a pod that is asked nothing yet":           {stored(vmi.PhaseRunning, moves, readyNow), launcher(running), secondPod(running, ungranted, asks), gates{"target-uid": "True"}},
-		"nor shall it be, of a paused guest":        {stored(vmi.PhaseRunning, moves, readyNow, paused), launcher(running, shutGate), secondPod(running, ungranted, asks), gates{}},
-		"the guest is paused before it moves":       {stored(vmi.PhaseRunning, moves, readyNow, paused), launcher(running, shutGate), secondPod(running, asks), gates{"target-uid": "False"}},
-		"it is open":                                {stored(vmi.PhaseRunning, moves, readyNow), launcher(running), secondPod(running, asks), gates{}},
-		"it is open, and the guest has moved":       {stored(vmi.PhaseRunning, arrived), launcher(running), secondPod(running, asks), gates{podUID: "False"}},
+		"a pod that is asked nothing yet":           {stored(vmi.PhaseRunning, moves, readyNow), launcher(running), secondPod(running, ungranted, asks), gates{}},
+		"nor whether it is ready":                   {stored(vmi.PhaseRunning, moves, readyNow), launcher(running), secondPod(running, ungranted, alsoReady), gates{"target-uid": "True"}},
+		"nor shall it be, of a paused guest":        {stored(vmi.PhaseRunning, moves, readyNow, paused), launcher(running, shutGate), secondPod(running, ungranted, alsoReady), gates{}},
+		"the guest is paused before it moves":       {stored(vmi.PhaseRunning, moves, readyNow, paused), launcher(running, shutGate), secondPod(running, alsoReady), gates{"target-uid": "False"}},
+		"it is open":                                {stored(vmi.PhaseRunning, moves, readyNow), launcher(running), secondPod(running, alsoReady), gates{}},
+		"it is open, and the guest has moved":       {stored(vmi.PhaseRunning, arrived), launcher(running), secondPod(running, alsoReady), gates{podUID: "False"}},
+		"the guest has moved, and is not asked yet": {stored(vmi.PhaseRunning, arrived), launcher(running), secondPod(running, ungranted, asks), gates{podUID: "False", "target-uid": "True"}},
+		"its kubelet was started again as it left":  {stored(vmi.PhaseRunning, wentOn), launcher(running), secondPod(running, alsoReady), gates{"target-uid": "False"}},
 		"it is asked, and the guest stays":          {stored(vmi.PhaseRunning, moves, readyNow, hasFailed), launcher(running), secondPod(running, asked), gates{"target-uid": "False"}},
 		"the migration has failed, and is over":     {stored(vmi.PhaseRunning, moves, readyNow, hasFailed), launcher(running), secondPod(running, ungranted), gates{}},
 	} {
@@ -115,6 +131,7 @@ func TestTheLabelsSayWhereAVMIIsAndWhereItMovesTo(t *testing.T) {
 	old := func(v *vmi.VirtualMachineInstance) {
 		v.Status.LauncherContainerImageVersion, v.Labels[vmi.OutdatedLauncherLabel] = "example/virt-launcher:0", ""
 	}
+	movedBut := scheduler.SetLabel{Key: vmi.NodeNameLabel, Value: "node2"}
 	moved := scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel}}
 	for name, tt := range map[string]struct {
 		vmi    *vmi.VirtualMachineInstance
@@ -142,7 +159,7 @@ func TestTheLabelsSayWhereAVMIIsAndWhereItMovesTo(t *testing.T) {
 			scheduler.ChangeLabels{Labels: map[string]string{vmi.NodeNameLabel: "node2"}, Removed: []string{vmi.MigrationTargetNodeLabel}}},
 		"it stays": {stored(vmi.PhaseRunning, moves, readyNow, given, hasFailed), nil, nil, scheduler.RemoveLabel{Key: vmi.MigrationTargetNodeLabel}},
 		"it has moved, and the pod of before is ready still": {stored(vmi.PhaseRunning, arrived), []func(*corev1.Pod){saysReady}, secondPod(running), moved},
-		"its guest is not asked before that pod is not":      {stored(vmi.PhaseRunning, arrived), []func(*corev1.Pod){saysReady}, secondPod(running, asks), nil},
+		"its guest is not asked before that pod is not":      {stored(vmi.PhaseRunning, arrived), []func(*corev1.Pod){saysReady}, secondPod(running, asks), movedBut},
 		"its guest may be asked":                             {stored(vmi.PhaseRunning, arrived), nil, secondPod(running, asks), moved},
 		"its guest is asked":                                 {stored(vmi.PhaseRunning, arrived), []func(*corev1.Pod){saysReady}, secondPod(running, asked), moved},
 	} {
