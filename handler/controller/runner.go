@@ -126,7 +126,10 @@ func (r *runner) outcome(moved bool) {
 
 // cease notes why the migration is to end. The first cause counts.
 func (r *runner) cease(f vmi.Finding) {
-	f = protocol.SanitizeFinding(f)
+	named := f.Reason != "" // clients know an abort by its message alone
+	if f = protocol.SanitizeFinding(f); !named {
+		f.Reason = ""
+	}
 	r.mu.Lock()
 	if r.finding == nil {
 		r.finding = &f

@@ -455,6 +455,11 @@ func (s *Supervisor) settle(ctx context.Context, a *arrival, c carried) {
 	if err := errors.Join(s.keep(note{UID: a.uid, Stage: protocol.MigrationArrived}), s.waits(false)); err != nil {
 		s.config.Logger.Warn("note that the guest has come", "err", err)
 	}
+	time.AfterFunc(arrivedAfter, func() {
+		if err := s.alone(); err != nil {
+			s.config.Logger.Warn("note that the guest has come alone", "err", err)
+		}
+	})
 	_ = a.conn.Close() // fails if the daemon has ended it
 	s.keepTPM(desired)
 	s.agent.notice()
@@ -519,8 +524,13 @@ const waitsFile = "waits"
 
 func waitsPath(root string) string { return filepath.Join(root, vmi.PrivateDir, waitsFile) }
 
-// arrivedFile is there once the guest has arrived and the pod that it has left is not ready.
-const arrivedFile = "arrived"
+const (
+	// arrivedFile is there once the guest has arrived and the pod that it has left is not ready.
+	arrivedFile = "arrived"
+	// arrivedAfter is when that is so without a word of the handler, which may be away. The launcher
+	// that the guest has left ends before.
+	arrivedAfter = 20 * time.Second
+)
 
 func arrivedPath(root string) string { return filepath.Join(root, vmi.PrivateDir, arrivedFile) }
 
@@ -548,10 +558,13 @@ func (s *Supervisor) await(d protocol.Desired) error {
 		s.hashImages()
 		return s.waits(true)
 	case runs && d.Instance.Labels[vmi.MigrationTargetNodeLabel] == "":
-		return os.WriteFile(arrivedPath(s.config.Root), nil, 0o600)
+		return s.alone()
 	}
 	return nil
 }
+
+// alone notes that the guest has arrived, and that no Service leads to where it was.
+func (s *Supervisor) alone() error { return os.WriteFile(arrivedPath(s.config.Root), nil, 0o600) }
 
 // hashImages hashes the images that are in the pod, if it is a target.
 func (s *Supervisor) hashImages() {

@@ -33,3 +33,15 @@ func TestAGuestThatBootsAfterAllIsNotReportedAnyMore(t *testing.T) {
 	p.says("disk read", 1)
 	p.reports("a guest that has booted", func(s protocol.State) bool { return s.NotBooted == nil })
 }
+
+func TestAGuestThatHasArrivedAndIsResumedHasBootedElsewhere(t *testing.T) {
+	t.Parallel()
+	arrived := facts{domain: launcher.Paused}
+	arrived.runs()
+	require.Equal(t, launcher.Running, arrived.domain)
+	require.Zero(t, arrived.boot.Began)
+	before := time.Now()
+	started := facts{domain: launcher.Paused, boot: launcher.Boot{Began: before.Add(-time.Hour)}}
+	started.runs()
+	require.False(t, started.boot.Began.Before(before), "it has not run meanwhile")
+}

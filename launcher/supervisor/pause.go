@@ -192,7 +192,9 @@ func (f *facts) runs() {
 	switch f.domain {
 	case launcher.Paused:
 		f.domain = launcher.Running
-		f.boot.Began = time.Now() // it has not run meanwhile
+		if !f.boot.Began.IsZero() { // it did not boot elsewhere
+			f.boot.Began = time.Now() // it has not run meanwhile
+		}
 		if !f.output.Since.IsZero() {
 			f.output.Since = time.Now()
 		}

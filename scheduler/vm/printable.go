@@ -23,6 +23,7 @@ var printables = []struct {
 }{
 	{vmi.StatusTerminating, func(o Observed, _ next) bool { return o.VM.DeletionTimestamp != nil }},
 	{vmi.StatusStopping, stopping},
+	{vmi.StatusMigrating, func(o Observed, _ next) bool { return o.state() == alive && migrates(o.own()) }},
 	{vmi.StatusPaused, func(o Observed, _ next) bool {
 		return o.state() == alive && isTrue(o.own().Status.Condition(vmi.ConditionPaused))
 	}},
@@ -39,6 +40,13 @@ var printables = []struct {
 	{vmi.StatusStarting, func(o Observed, n next) bool { return n.made || startingUp(o) }},
 	{vmi.StatusCrashLoopBackOff, func(o Observed, n next) bool { return waits(o, n.failure) > 0 && o.state() != alive }},
 	{vmi.StatusStopped, func(o Observed, _ next) bool { return o.state() != alive }},
+}
+
+// migrates says that the guest is sent to another node, or was, and that it is not known yet whether
+// it runs there.
+func migrates(v *vmi.VirtualMachineInstance) bool {
+	m := v.Status.MigrationState
+	return m != nil && m.StartTimestamp != nil && m.EndTimestamp == nil
 }
 
 // stopping says that the VMI is deleted, or will be at once.

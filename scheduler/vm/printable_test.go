@@ -35,6 +35,9 @@ func TestTheStateOfAVMInOneWord(t *testing.T) {
 		"its VMI is new":        {want: vmi.StatusStarting},
 		"its VMI has a pod":     {change: []func(*world){scheduling}, want: vmi.StatusStarting},
 		"its guest runs":        {change: []func(*world){func(w *world) { w.phase(vmi.PhaseRunning) }}, want: vmi.StatusRunning},
+		"its guest moves":       {change: []func(*world){func(w *world) { w.phase(vmi.PhaseRunning) }, moves(nil), condition(vmi.ConditionPaused, corev1.ConditionTrue, "PausedByUser")}, want: vmi.StatusMigrating},
+		"its guest has moved":   {change: []func(*world){func(w *world) { w.phase(vmi.PhaseRunning) }, moves(&metav1.Time{})}, want: vmi.StatusRunning},
+		"its guest is to move":  {change: []func(*world){func(w *world) { w.phase(vmi.PhaseRunning) }, handedOver}, want: vmi.StatusRunning},
 		"its guest is paused":   {change: []func(*world){func(w *world) { w.phase(vmi.PhaseRunning) }, condition(vmi.ConditionPaused, corev1.ConditionTrue, "PausedByUser")}, want: vmi.StatusPaused},
 		"no node takes its pod": {change: []func(*world){scheduling, condition(vmi.ConditionPodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)}, want: vmi.StatusUnschedulable},
 		"its image does not exist": {
@@ -152,3 +155,13 @@ func TestAFailedStartIsCountedOnceAndForgottenWithItsStrategy(t *testing.T) {
 	require.Nil(t, w.vm.Status.StartFailure)
 	require.Equal(t, vmi.StatusStopped, w.vm.Status.PrintableStatus)
 }
+
+// moves makes the VMI one whose migration ended then. Nil: it has not ended.
+func moves(end *metav1.Time) func(*world) {
+	return func(w *world) {
+		w.vmi.Status.MigrationState = &vmi.MigrationState{StartTimestamp: &metav1.Time{Time: w.now}, EndTimestamp: end}
+	}
+}
+
+// handedOver makes the VMI one of which nothing is sent yet.
+func handedOver(w *world) { w.vmi.Status.MigrationState = &vmi.MigrationState{TargetNode: "node2"} }
