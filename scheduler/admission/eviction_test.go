@@ -225,7 +225,7 @@ func TestAnEvictionMarksAVMIThatIsToMigrate(t *testing.T) {
 		require.Empty(t, w.instance(t).Status.EvacuationNodeName, s)
 		refused(t, w.ask(t), `Eviction triggered evacuation of VMI "default/testvmi"`)
 		require.Equal(t, node, w.instance(t).Status.EvacuationNodeName, s)
-		refused(t, w.ask(t), `Evacuation in progress: Eviction triggered evacuation of VMI "default/testvmi": its migration waits`)
+		refused(t, w.ask(t), `Evacuation in progress: Eviction triggered evacuation of VMI "default/testvmi": its migration waits, for what kubectl describe vmim -n default -l kubevirt.io/vmi-name=testvmi says`)
 	}
 }
 

@@ -83,7 +83,7 @@ func progress(v *vmi.VirtualMachineInstance, strategy vmi.EvictionStrategy) stri
 	case strategy == vmi.EvictionExternal:
 		return "it has evictionStrategy External, and another controller is to move or delete it, which status.evacuationNodeName asks for; if there is none, delete the VMI"
 	case m == nil || m.Completed && !m.Failed:
-		return "its migration waits"
+		return fmt.Sprintf("its migration waits, for what kubectl describe vmim -n %s -l %s=%s says", v.Namespace, vmi.MigrationSelectorLabel, v.Name)
 	case m.Failed:
 		return "its last migration has failed, and another is made: " + m.FailureReason
 	case m.StartTimestamp == nil:
