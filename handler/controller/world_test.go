@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http/httptest"
 	"os"
@@ -115,7 +116,7 @@ func (w *world) hangs() {
 			return ours, nil
 		}
 		c, err := w.dial(ctx, uid)
-		return &freezer{c, &w.frozen}, err
+		return &freezer{Conn: c, frozen: &w.frozen, closed: make(chan struct{})}, err
 	}
 }
 
@@ -124,15 +125,34 @@ func (w *world) hangs() {
 type freezer struct {
 	net.Conn
 	frozen *atomic.Bool
+	once   sync.Once
+	closed chan struct{}
 }
 
 func (f *freezer) Read(b []byte) (int, error) {
 	for {
 		n, err := f.Conn.Read(b)
-		if !f.frozen.Load() || err != nil {
+		switch {
+		case !f.frozen.Load():
+			return n, err
+		case errors.Is(err, io.EOF): // who hangs closes nothing
+			for f.frozen.Load() {
+				select {
+				case <-f.closed:
+					return n, err
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+			return n, err
+		case err != nil:
 			return n, err
 		}
 	}
+}
+
+func (f *freezer) Close() error {
+	f.once.Do(func() { close(f.closed) })
+	return f.Conn.Close()
 }
 
 func (w *world) bind(context.Context, *control.Client, *vmi.VirtualMachineInstance) (network.Config, error) {
