@@ -316,27 +316,37 @@ func TestAVMIWhoseNodeHasNoHandlerSaysSo(t *testing.T) {
 	s := newSpace(t)
 	s.create(guest("old", cloudConfig("hostname: old"), onNode("n2")))
 	v := s.awaitSteady("old")
-	s.create(guest("new", cloudConfig("hostname: new"), onNode("n2")))
 	n := traces{t: t, node: "n2"}
-	launcher := n.freezeLauncher("new")
-	s.awaitPhase("new", vmi.PhaseScheduled)
+	var launcher string
+	waits := s.inTime("new", func(name string) *vmi.VirtualMachineInstance {
+		v := s.create(guest(name, cloudConfig("hostname: new"), onNode("n2")))
+		launcher = n.freezeLauncher(name)
+		eventually(t, soon, func() error {
+			if p := s.get(name).Status.Phase; p != vmi.PhaseScheduled && p != vmi.PhaseRunning {
+				return fmt.Errorf("%s is %s", name, p)
+			}
+			return nil
+		})
+		time.Sleep(3 * time.Second) // that its guest runs may just be reported
+		return v
+	}, func() { n.run("kill -CONT " + launcher) }).Name
 	back := s.removeHandler("n2")
 
 	c := s.awaitReady("old", aMinute, metav1.ConditionFalse, "HandlerNotReady")
 	require.Contains(t, c.Message, "n2")
 	require.Equal(t, vmi.PhaseRunning, s.get("old").Status.Phase, "the guest still runs")
-	s.awaitReady("new", aMinute, metav1.ConditionFalse, "HandlerNotReady")
-	require.Equal(t, vmi.PhaseScheduled, s.get("new").Status.Phase)
+	s.awaitReady(waits, aMinute, metav1.ConditionFalse, "HandlerNotReady")
+	require.Equal(t, vmi.PhaseScheduled, s.get(waits).Status.Phase)
 	s.create(guest("later", cloudConfig("hostname: later"), onNode("n2")))
 	s.awaitCondition("later", soon, vmi.ConditionPodScheduled, metav1.ConditionFalse, "Unschedulable")
 
 	n.run("kill -CONT " + launcher)
 	back()
-	for _, name := range []string{"old", "new", "later"} {
+	for _, name := range []string{"old", waits, "later"} {
 		s.awaitPhase(name, vmi.PhaseRunning)
 		s.awaitReady(name, long, metav1.ConditionTrue, "")
 	}
-	for _, name := range []string{"new", "later", "old"} {
+	for _, name := range []string{waits, "later", "old"} {
 		s.delete(name)
 	}
 	s.awaitGone(v)
