@@ -102,6 +102,10 @@ func TestANetworkSendsToAGuestWhoseTargetComesUp(t *testing.T) {
 		networktest.IP(t, lan, fmt.Sprintf("link add %s type veth peer name %s address %s mtu %d netns /proc/%d/fd/%d", port, name, mac, networktest.PodMTU, os.Getpid(), pod.Fd()))
 		networktest.IP(t, lan, "link set "+port+" master segment up")
 		networktest.IP(t, pod, "link set "+name+" up")
+		// The kernel gives no address to a port that does not forward yet.
+		require.Eventually(t, func() bool {
+			return strings.Contains(networktest.Run(t, lan, testenv.Program(t, "bridge"), "link", "show", "dev", port), "state forwarding")
+		}, time.Minute, 10*time.Millisecond)
 	}
 	source, _ := networktest.Pod(t)
 	up(source, "source", guestMAC)
