@@ -39,6 +39,7 @@ type VirtualMachineInstance struct {
 
 	// Status is the observed VMI. Only Podvisor writes it.
 	// +optional
+	// +structType=atomic
 	Status VirtualMachineInstanceStatus `json:"status,omitempty"`
 }
 

@@ -21,6 +21,7 @@ type KubeVirt struct {
 
 	// Status says which configuration is in force. Only Podvisor writes it.
 	// +optional
+	// +structType=atomic
 	Status KubeVirtStatus `json:"status,omitempty"`
 }
 

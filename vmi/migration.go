@@ -19,6 +19,7 @@ type VirtualMachineInstanceMigration struct {
 
 	// Status is the observed migration. Only Podvisor writes it.
 	// +optional
+	// +structType=atomic
 	Status VirtualMachineInstanceMigrationStatus `json:"status,omitempty"`
 }
 

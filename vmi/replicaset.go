@@ -22,6 +22,7 @@ type VirtualMachineInstanceReplicaSet struct {
 
 	// Status is the observed set. Only Podvisor writes it.
 	// +optional
+	// +structType=atomic
 	Status VirtualMachineInstanceReplicaSetStatus `json:"status,omitempty"`
 }
 

@@ -22,6 +22,7 @@ type VirtualMachine struct {
 
 	// Status is the observed VM. Only Podvisor writes it.
 	// +optional
+	// +structType=atomic
 	Status VirtualMachineStatus `json:"status,omitempty"`
 }
 

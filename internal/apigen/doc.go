@@ -26,7 +26,8 @@
 //	+podvisor:atMostOne:of=a;b,message="…"
 //	+podvisor:atLeastOne:of=a;b,message="…"
 //	                            on a struct: a rule over those of the fields that are
-//	                            served; the message ends with their names
+//	                            served, or over the number of its fields if that says
+//	                            the same; the message ends with their names
 //
 // A field below an unserved one needs no marker, until the one above is served.
 // A validation rule that names an unserved field is left out as well. To serve a

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -296,6 +297,9 @@ func (p *pruner) union(at string, s node, t *goType, u union) node {
 		return nil
 	}
 	rule := unionRule(u.rule, set)
+	if n := wholeSize(s, u); n > 0 {
+		rule = "dyn(self).size() == " + strconv.Itoa(n)
+	}
 	if rule == "" {
 		return nil
 	}
@@ -319,6 +323,24 @@ func unionRule(rule string, set []string) string {
 		return set[0] + " != " + set[1]
 	}
 	return count + " == 1"
+}
+
+// wholeSize is how many fields an object has that has exactly one member of the union, if the
+// number says that: each of its other fields is required. 0: the number does not say it. An API
+// server copies the schemas of all fields of an object each time that a rule looks at one, and
+// evaluates the rules at each write of the status too.
+func wholeSize(s node, u union) int {
+	if u.rule != "exactlyOne" || len(u.members) < 3 {
+		return 0
+	}
+	required, _ := s["required"].([]any)
+	for name, p := range s.child("properties") {
+		member := slices.Contains(u.members, name)
+		if member == slices.Contains(required, any(name)) || member && object(p)["type"] == "string" {
+			return 0
+		}
+	}
+	return len(required) + 1
 }
 
 // enumerate writes "a, b or c".

@@ -210,6 +210,26 @@ func TestAUnionIsARuleOverItsServedMembers(t *testing.T) {
 	}
 }
 
+func TestAUnionOfAllThatIsNotRequiredIsARuleOverTheNumberOfFields(t *testing.T) {
+	all := []string{"a", "b", "c", "d"}
+	for schema, want := range map[string]int{
+		// d is not served.
+		`{properties: {a: {type: object}, b: {type: object}, c: {type: object}}}`:                                                  1,
+		`{properties: {name: {type: string}, a: {type: object}, b: {type: object}, c: {type: object}}, required: [name]}`:          2,
+		`{properties: {name: {type: string}, a: {type: object}, b: {type: object}, c: {type: object}}}`:                            0,
+		`{properties: {name: {type: string}, a: {type: object}, b: {type: object}, c: {type: object}}, required: [name, a]}`:       0,
+		`{properties: {a: {type: object}, b: {type: object}, c: {type: string}}}`:                                                  0,
+		`{properties: {name: {type: string}, other: {}, a: {type: object}, b: {type: object}, c: {}}, required: [name]}`:           0,
+		`{properties: {name: {type: string}, other: {}, a: {type: object}, b: {type: object}, c: {}}, required: [name, other, b]}`: 0,
+	} {
+		require.Equal(t, want, wholeSize(read(t, schema), union{rule: "exactlyOne", members: all}), schema)
+	}
+	s := read(t, `{properties: {a: {type: object}, b: {type: object}, c: {type: object}}}`)
+	require.Zero(t, wholeSize(s, union{rule: "exactlyOne", members: all[:2]}))
+	require.Zero(t, wholeSize(s, union{rule: "atMostOne", members: all}))
+	require.Zero(t, wholeSize(s, union{rule: "atLeastOne", members: all}))
+}
+
 func TestTheFirstSentenceEndsAtItsPeriod(t *testing.T) {
 	for in, want := range map[string]string{
 		"One.":                       "One.",

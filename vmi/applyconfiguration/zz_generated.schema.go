@@ -1582,6 +1582,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.podvisor.podvisor.vmi.KubeVirtStatus
+        elementRelationship: atomic
 - name: com.github.podvisor.podvisor.vmi.KubeVirtConfiguration
   map:
     fields:
@@ -2547,6 +2548,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.podvisor.podvisor.vmi.VirtualMachineStatus
+        elementRelationship: atomic
 - name: com.github.podvisor.podvisor.vmi.VirtualMachineInstance
   map:
     fields:
@@ -2565,6 +2567,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.podvisor.podvisor.vmi.VirtualMachineInstanceStatus
+        elementRelationship: atomic
 - name: com.github.podvisor.podvisor.vmi.VirtualMachineInstanceMigration
   map:
     fields:
@@ -2583,6 +2586,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.podvisor.podvisor.vmi.VirtualMachineInstanceMigrationStatus
+        elementRelationship: atomic
 - name: com.github.podvisor.podvisor.vmi.VirtualMachineInstanceMigrationSpec
   map:
     fields:
@@ -2638,6 +2642,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.podvisor.podvisor.vmi.VirtualMachineInstanceReplicaSetStatus
+        elementRelationship: atomic
 - name: com.github.podvisor.podvisor.vmi.VirtualMachineInstanceReplicaSetSpec
   map:
     fields:

@@ -27,6 +27,7 @@ type VirtualMachinePool struct {
 
 	// Status is the observed pool. Only Podvisor writes it.
 	// +optional
+	// +structType=atomic
 	Status VirtualMachinePoolStatus `json:"status,omitempty"`
 }
 

@@ -403,6 +403,12 @@ func (p *parser) primary() expression {
 		return p.list()
 	case w == "true" || w == "false":
 		return literal{w == "true"}
+	case w == "dyn":
+		// No expression has a type here.
+		p.must("(")
+		e := p.choice()
+		p.must(")")
+		return e
 	case w == "has":
 		p.must("(")
 		s, ok := p.unary().(selection)

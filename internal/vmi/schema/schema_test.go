@@ -93,6 +93,9 @@ func TestRulesAreEvaluatedAsCELIs(t *testing.T) {
 		"(has(self.word) && self.word != '') != has(self.on)":          false,
 		"self.object.size() == 0":                                      true,
 		"self.word.size() == 1":                                        true,
+		"dyn(self).size() == 5":                                        true,
+		"dyn(self.list).size() == 1":                                   false,
+		"dyn(self.missing).size() == 1":                                nil,
 		"self.word < 1":                                                nil,
 		"self.word.below == 1":                                         nil,
 		"other == 1":                                                   nil,
@@ -114,7 +117,7 @@ func TestRulesAreEvaluatedAsCELIs(t *testing.T) {
 
 func TestWhatIsNotKnownOfCELIsAnError(t *testing.T) {
 	t.Parallel()
-	for _, rule := range []string{"", "self.", "self.all(x, x)", "has(self)", "(self", "[self", "self ? 1", "'a", `'\''`, "self self", "@", "self.filter(x x)", "1.5"} {
+	for _, rule := range []string{"", "self.", "self.all(x, x)", "has(self)", "(self", "[self", "self ? 1", "'a", `'\''`, "self self", "@", "self.filter(x x)", "1.5", "dyn(self", "dyn self"} {
 		_, err := parse(rule)
 		require.Error(t, err, rule)
 	}
