@@ -339,7 +339,7 @@ func TestOverhead(t *testing.T) {
 	require.Equal(t, int64(109+7*4), mib(wide))
 	require.Equal(t, int64(109+40), mib(emulated))
 	require.Equal(t, int64(93), mib(pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1}), "without a screen")
-	all := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, IOThreads: 3, AgentProbes: 1,
+	all := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, IOThreads: 3, ProcessProbes: 1,
 		PartBytes: parts("devices.autoattachGraphicsDevice", "firmware.bootloader.efi", "devices.tpm", "devices.hostDevices")}
 	require.Equal(t, int64(109+8+8+1024+3*2+8), mib(all))
 }

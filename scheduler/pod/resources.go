@@ -25,9 +25,9 @@ type Guest struct {
 	// Architecture is the processor architecture of the guest, as in GOARCH. Empty:
 	// amd64.
 	Architecture string
-	// AgentProbes is the number of probes that are processes in the container: those that
+	// ProcessProbes is the number of probes that are processes in the container: those that
 	// ask the guest's agent, and the one of a target that waits for its guest.
-	AgentProbes int
+	ProcessProbes int
 	// IOThreads is the number of threads that only disks use.
 	IOThreads int
 	// PartBytes is what the parts of the guest need, such as its devices, by their names:
@@ -47,9 +47,9 @@ const (
 	qemuMemory      = 32 * mib
 	perVCPUMemory   = 4 * mib
 	emulationMemory = 40 * mib
-	// A probe that asks the agent is a process of 10 MB resident, of which most is
-	// the program that it shares with the launcher.
-	agentProbeMemory = 8 * mib
+	// A probe that is a process has 10 MB resident, of which most is the program that it
+	// shares with the launcher.
+	processProbeMemory = 8 * mib
 	// A thread touches some pages of its stack and has its own heap: 0.1 MB when it
 	// is idle, some MB with many requests under way.
 	ioThreadMemory = 2 * mib
@@ -62,12 +62,12 @@ const (
 
 // Overhead is the memory that a launcher pod needs besides its guest's: that of
 // the launcher, the libvirt daemon and QEMU, of the tables with which the guest's
-// memory is mapped, of the devices that need some, of probes that ask the guest's
-// agent, of translated code where the guest is emulated, and of the flash of arm64.
+// memory is mapped, of the devices that need some, of probes that are processes, of
+// translated code where the guest is emulated, and of the flash of arm64.
 func Overhead(g Guest) resource.Quantity {
 	n := int64(launcherMemory + daemonMemory + qemuMemory)
 	n += int64(g.VCPUs) * perVCPUMemory
-	n += int64(g.AgentProbes) * agentProbeMemory
+	n += int64(g.ProcessProbes) * processProbeMemory
 	n += int64(g.IOThreads) * ioThreadMemory
 	n += g.Memory.Value() / pageTables
 	if g.Emulated {
@@ -86,7 +86,7 @@ func Overhead(g Guest) resource.Quantity {
 func guest(v *vmi.VirtualMachineInstance, c Config) Guest {
 	d := &v.Spec.Domain
 	g := Guest{
-		Memory: bounded(d.GuestMemory()), VCPUs: d.CPU.VCPUs(), Emulated: c.Emulation(), AgentProbes: processProbes(v, c.Role),
+		Memory: bounded(d.GuestMemory()), VCPUs: d.CPU.VCPUs(), Emulated: c.Emulation(), ProcessProbes: processProbes(v, c.Role),
 		IOThreads: ioThreads(d), Architecture: v.Spec.Architecture,
 		PartBytes: map[string]int64{},
 	}
