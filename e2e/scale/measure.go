@@ -244,7 +244,7 @@ func (r *rig) forAll(ctx context.Context, names []string, do func(context.Contex
 	return errors.Join(errs...)
 }
 
-// untilQuiet waits until there are no more requests than when nothing is done.
+// untilQuiet waits until no component has written for a while.
 func (r *rig) untilQuiet(ctx context.Context) error {
 	last, since := -1, time.Now()
 	for time.Since(since) < quiet {
@@ -259,7 +259,7 @@ func (r *rig) untilQuiet(ctx context.Context) error {
 		}
 		n := 0
 		for _, of := range now.requests {
-			n += of.sum() + of["events"]
+			n += of.writes() + of["events"]
 		}
 		if n != last {
 			last, since = n, time.Now()
