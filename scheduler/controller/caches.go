@@ -89,8 +89,13 @@ func madeFor(p *corev1.Pod) []string {
 	return nil
 }
 
-// podChanged and nodeChanged report whether something changed of what is kept.
+// podChanged and nodeChanged report whether something changed of what is kept. Of a pod that
+// changes it is most often the status, which is compared first for that: the comparison by
+// reflection of the rest takes longer.
 func podChanged(old, now *corev1.Pod) bool {
+	if !equality.Semantic.DeepEqual(&old.Status, &now.Status) {
+		return true
+	}
 	c := *old
 	c.ResourceVersion, c.Generation = now.ResourceVersion, now.Generation
 	return !equality.Semantic.DeepEqual(&c, now)

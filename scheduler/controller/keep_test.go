@@ -574,3 +574,22 @@ func (w *filled) vms() vm.Observed {
 	}
 	return o
 }
+
+func TestAPodHasChangedIfMoreThanItsVersionHas(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change  func(*corev1.Pod)
+		changed bool
+	}{
+		"nothing":     {func(*corev1.Pod) {}, false},
+		"its version": {func(p *corev1.Pod) { p.ResourceVersion, p.Generation = "2", 2 }, false},
+		"its status":  {func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, true},
+		"a label":     {func(p *corev1.Pod) { p.Labels = map[string]string{"a": "c"} }, true},
+		"its node":    {func(p *corev1.Pod) { p.Spec.NodeName = "n1" }, true},
+		"its end":     {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, true},
+	} {
+		before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", ResourceVersion: "1", Generation: 1, Labels: map[string]string{"a": "b"}}}
+		now := before.DeepCopy()
+		tt.change(now)
+		require.Equal(t, tt.changed, podChanged(before, now), name)
+	}
+}
