@@ -162,37 +162,48 @@ func TestALauncherThatHangsWhileItsGuestRunsIsSaidAndTakenBack(t *testing.T) {
 }
 
 // fullDisk starts a VMI whose guest writes more to its empty disk than there is
-// room for, and returns the launcher's process on the node.
+// room for, and returns the launcher's process on the node. On a busy host the launcher may
+// be stopped when it has made the disk already: then it makes another VMI.
 func (s space) fullDisk(name string) (v *vmi.VirtualMachineInstance, n traces, launcher string) {
 	s.t.Helper()
-	v = s.create(guest(name, cloudConfig(
-		"hostname: "+name,
-		"runcmd:",
-		"- dd if=/dev/zero of=/dev/disk/by-id/virtio-scratch bs=1M count=48 || dd if=/dev/zero of=/dev/vdc bs=1M count=48",
-		"- sync",
-		"- echo wrote all of it > /dev/console",
-	), vmitest.WithEmptyDisk("scratch", "64Mi"), vmitest.WithGracePeriod(2400), onNode("n2")))
 	n = traces{t: s.t, node: "n2"}
-	launcher = n.freezeLauncher(name)
-	n.run("mount -N " + launcher + " -t tmpfs -o size=16m,uid=107,gid=107,mode=0755 tmpfs " + vmi.EphemeralDisksDir)
-	n.run("kill -CONT " + launcher)
-	return v, n, launcher
+	for i := 1; ; i++ {
+		v = s.create(guest(fmt.Sprint(name, "-", i), cloudConfig(
+			"hostname: "+name,
+			"runcmd:",
+			"- dd if=/dev/zero of=/dev/disk/by-id/virtio-scratch bs=1M count=48 || dd if=/dev/zero of=/dev/vdc bs=1M count=48",
+			"- sync",
+			"- echo wrote all of it > /dev/console",
+		), vmitest.WithEmptyDisk("scratch", "64Mi"), vmitest.WithGracePeriod(2400), onNode(n.node)))
+		launcher = n.freezeLauncher(v.Name)
+		// /var/run is a link to /run, which would be followed in the root of the node.
+		made := n.run("find /proc/" + launcher + "/root" + strings.TrimPrefix(vmi.EphemeralDisksDir, "/var") + " -mindepth 1")
+		if made == "" {
+			n.run("mount -N " + launcher + " -t tmpfs -o size=16m,uid=107,gid=107,mode=0755 tmpfs " + vmi.EphemeralDisksDir)
+			n.run("kill -CONT " + launcher)
+			return v, n, launcher
+		}
+		require.Less(s.t, i, 10, "the launcher is always stopped too late: %s", made)
+		n.run("kill -KILL " + launcher)
+		s.delete(v.Name)
+		s.awaitGone(v)
+	}
 }
 
 func TestAGuestPausedByAFullDiskSaysSoAndGoesOnWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v, n, launcher := s.fullDisk("full")
-	c := s.awaitCondition("full", long, vmi.ConditionPaused, metav1.ConditionTrue, "PausedIOError")
+	c := s.awaitCondition(v.Name, long, vmi.ConditionPaused, metav1.ConditionTrue, "PausedIOError")
 	require.Contains(t, c.Message, "scratch", "the volume is named")
-	s.awaitReady("full", soon, metav1.ConditionFalse, "GuestNotRunning")
+	s.awaitReady(v.Name, soon, metav1.ConditionFalse, "GuestNotRunning")
 	require.Contains(t, s.awaitEvent(v, "IOerror").Message, "scratch")
-	require.Equal(t, vmi.PhaseRunning, s.get("full").Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, s.get(v.Name).Status.Phase)
 	n.run("mount -N " + launcher + " -o remount,size=128m " + vmi.EphemeralDisksDir)
 	s.awaitConsole(v, "wrote all of it")
-	s.awaitReady("full", soon, metav1.ConditionTrue, "")
-	require.Nil(t, s.get("full").Status.Condition(vmi.ConditionPaused))
-	s.delete("full")
+	s.awaitReady(v.Name, soon, metav1.ConditionTrue, "")
+	require.Nil(t, s.get(v.Name).Status.Condition(vmi.ConditionPaused))
+	s.delete(v.Name)
 	s.awaitGone(v)
 }
 
@@ -200,9 +211,9 @@ func TestAPausedGuestIsSwitchedOffAtOnceWhenItsVMIIsDeleted(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v, _, _ := s.fullDisk("paused")
-	s.awaitCondition("paused", long, vmi.ConditionPaused, metav1.ConditionTrue, "PausedIOError")
+	s.awaitCondition(v.Name, long, vmi.ConditionPaused, metav1.ConditionTrue, "PausedIOError")
 	require.Greater(t, v.GracePeriod(), long, "it is not waited for")
-	s.delete("paused")
+	s.delete(v.Name)
 	eventually(t, long, func() error {
 		if pods := s.pods(v); len(pods) != 0 {
 			return fmt.Errorf("pod %s is still there", pods[0].Name)
