@@ -30,12 +30,12 @@ try: ## Boot a manifest on this host, without Kubernetes (FILE=name ARGS="flags 
 	@./hack/try '$(FILE)' $(ARGS)
 
 .PHONY: demo
-demo: ## Start a local Kubernetes, boot a VMI in it and show it working
+demo: ## Start a local Kubernetes, boot a VMI in it and show it working (CLUSTER=name)
 	@echo '== Build the demo (the first time this takes a minute or two)'
 	@$(E2E) ./cmd/podvisor-demo up
 
 .PHONY: demo-down
-demo-down: ## Remove the demo and its cluster
+demo-down: ## Remove the demo and its cluster (CLUSTER=name)
 	@$(E2E) ./cmd/podvisor-demo down
 
 .PHONY: cluster-up

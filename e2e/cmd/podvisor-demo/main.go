@@ -1,9 +1,11 @@
 // Command podvisor-demo shows Podvisor at work: `up` starts a local cluster (or
 // uses yours, with CLUSTER=existing and KUBECONFIG), installs Podvisor, boots a
-// VMI and shows it; `down` removes the demo. Run it by `make demo`.
+// VMI and shows it; `down` removes the demo. Run it by `make demo`. CLUSTER=name is the
+// name of the local cluster, which is demo without it.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -23,8 +25,12 @@ import (
 	"github.com/podvisor/podvisor/internal/command"
 )
 
-// clusterName is the demo's own cluster.
-const clusterName = "demo"
+const (
+	// usual is the name of the demo's own cluster.
+	usual = "demo"
+	// existing is the value of CLUSTER that means the cluster of KUBECONFIG.
+	existing = "existing"
+)
 
 var program = command.Program{
 	Name: "podvisor-demo",
@@ -32,7 +38,8 @@ var program = command.Program{
        podvisor-demo down    remove the demo and its cluster
 
 With the environment variable CLUSTER=existing, the cluster of KUBECONFIG is used.
-IMAGES is the prefix of the images' names in a registry then, and TAG their tag.`,
+IMAGES is the prefix of the images' names in a registry then, and TAG their tag.
+Any other value of CLUSTER is the name of the local cluster, instead of demo.`,
 }
 
 func main() {
@@ -47,28 +54,28 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	args = flags.Args()
-	existing := os.Getenv("CLUSTER") == "existing"
+	name := cmp.Or(os.Getenv("CLUSTER"), usual)
 	switch {
-	case len(args) == 1 && args[0] == "up" && existing:
+	case len(args) == 1 && args[0] == "up" && name == existing:
 		return upExisting(ctx)
 	case len(args) == 1 && args[0] == "up":
-		return up(ctx)
-	case len(args) == 1 && args[0] == "down" && existing:
+		return up(ctx, name)
+	case len(args) == 1 && args[0] == "down" && name == existing:
 		return errors.New("the demo does not remove an existing cluster; remove Podvisor with `kubectl delete vmi hello`, `kubectl delete vm lasting` and `kubectl delete -k manifests`")
 	case len(args) == 1 && args[0] == "down":
-		return cluster.Down(ctx, cluster.Config{Name: clusterName, Out: os.Stdout})
+		return cluster.Down(ctx, cluster.Config{Name: name, Out: os.Stdout})
 	}
 	return command.Fault("one command is needed, up or down")
 }
 
 // up shows the demo in a cluster of its own.
-func up(ctx context.Context) error {
+func up(ctx context.Context, name string) error {
 	start := time.Now()
-	if err := announce(ctx); err != nil {
+	if err := announce(ctx, name); err != nil {
 		return err
 	}
 	title("Start a local Kubernetes with two nodes")
-	c, err := cluster.Up(ctx, cluster.Config{Name: clusterName, Out: os.Stdout})
+	c, err := cluster.Up(ctx, cluster.Config{Name: name, Out: os.Stdout})
 	if err != nil {
 		return fmt.Errorf("start the cluster: %w", err)
 	}
@@ -87,14 +94,22 @@ func up(ctx context.Context) error {
 	if err := d.Run(ctx); err != nil {
 		return err
 	}
-	d.HowToGoOn("export KUBECONFIG="+c.Kubeconfig+"\nalias kubectl="+c.Kubectl, "make demo-down")
+	d.HowToGoOn("export KUBECONFIG="+c.Kubeconfig+"\nalias kubectl="+c.Kubectl, "make demo-down"+named(name))
 	fmt.Printf("\nThe whole demo took %.0f s.\n", time.Since(start).Seconds())
 	return nil
 }
 
+// named is what is added to a command of make for the cluster with this name.
+func named(name string) string {
+	if name == usual {
+		return ""
+	}
+	return " CLUSTER=" + name
+}
+
 // announce says how long the demo takes, and what it installs and builds.
-func announce(ctx context.Context) error {
-	unbuilt, missing, err := cluster.Needs(ctx, cluster.Config{Name: clusterName})
+func announce(ctx context.Context, name string) error {
+	unbuilt, missing, err := cluster.Needs(ctx, cluster.Config{Name: name})
 	if err != nil {
 		return err
 	}
@@ -102,12 +117,12 @@ func announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Print(announcement(unbuilt, append(missing, lack...)))
+	fmt.Print(announcement(name, unbuilt, append(missing, lack...)))
 	return nil
 }
 
 // announcement is what is said before anything is done.
-func announcement(unbuilt, missing []string) string {
+func announcement(name string, unbuilt, missing []string) string {
 	var b strings.Builder
 	if len(unbuilt) > 0 {
 		fmt.Fprintf(&b, "This takes about 20 minutes on two processors: it builds from source %s.\n", strings.Join(unbuilt, ", "))
@@ -120,7 +135,7 @@ func announcement(unbuilt, missing []string) string {
 	} else {
 		b.WriteString("It installs nothing.\n")
 	}
-	b.WriteString("`make demo-down` removes the cluster. What is built stays in the cache of the user, for the next time.\n" +
+	b.WriteString("`make demo-down" + named(name) + "` removes the cluster. What is built stays in the cache of the user, for the next time.\n" +
 		"`make try` boots a guest in three minutes, without Kubernetes.\n")
 	return b.String()
 }
