@@ -332,13 +332,7 @@ func TestAVMIWhoseNodeHasNoHandlerSaysSo(t *testing.T) {
 	waits := s.inTime("new", func(name string) *vmi.VirtualMachineInstance {
 		v := s.create(guest(name, cloudConfig("hostname: new"), onNode("n2")))
 		launcher = n.freezeLauncher(name)
-		eventually(t, soon, func() error {
-			if p := s.get(name).Status.Phase; p != vmi.PhaseScheduled && p != vmi.PhaseRunning {
-				return fmt.Errorf("%s is %s", name, p)
-			}
-			return nil
-		})
-		time.Sleep(3 * time.Second) // that its guest runs may just be reported
+		s.awaitCondition(name, soon, vmi.ConditionSynchronized, metav1.ConditionFalse, "LauncherUnresponsive")
 		return v
 	}, func() { n.run("kill -CONT " + launcher) }).Name
 	back := s.removeHandler("n2")
