@@ -158,6 +158,9 @@ func (c Config) spawn(executable string, p plan.Plan, listener *net.TCPListener)
 	cmd := exec.Command(executable, "init", c.state(), p.ID)
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	if percent, ok := os.LookupEnv("GOGC"); ok { // of the control plane; a node has an environment of its own
+		cmd.Env = append(cmd.Env, "GOGC="+percent)
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{socket}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: host.ClusterNamespaces, Setsid: true}
