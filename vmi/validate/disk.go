@@ -112,9 +112,6 @@ func reservation(list, at *field.Path, t *vmi.LunTarget, lim Limits) field.Error
 		l = append(l, as(list.Child("luns", "reservation").String(),
 			field.Invalid(at.Child("lun", "reservation"), true, "reservations are switched off in this cluster's configuration: leave it out")))
 	}
-	if t.Bus != "" && t.Bus != vmi.DiskBusSCSI {
-		l = append(l, field.Invalid(at.Child("lun", "bus"), t.Bus, "must be scsi for a reservation"))
-	}
 	return l
 }
 
@@ -165,6 +162,9 @@ func bus(at *field.Path, d *vmi.Disk, target string, b vmi.DiskBus, arch string)
 		return nil
 	}
 	l := oneOf(at, b, vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI, vmi.DiskBusUSB)
+	if target == "lun" && len(l) == 0 && b != vmi.DiskBusSCSI {
+		return append(l, field.Invalid(at, b, "must be scsi: luns on other buses take no SCSI commands"))
+	}
 	if b == vmi.DiskBusVirtio && target == "cdrom" {
 		l = append(l, field.Invalid(at, b, "must be sata, scsi or usb: there are no CD-ROM drives on the virtio bus"))
 	}

@@ -154,6 +154,8 @@ var storageRules = []rule{
 		"spec.domain.devices.disks[0].blockSize.custom.logical: FieldValueInvalid", "spec.domain.devices.disks[0].blockSize.custom.physical: FieldValueInvalid",
 		"spec.domain.devices.disks[0].blockSize.custom.logical: FieldValueInvalid", "spec.domain.devices.disks[0].blockSize.custom.discardGranularity: FieldValueInvalid"}},
 	{"a reservation has the bus that it needs", `{domain: {devices: {disks: [{name: a, lun: {reservation: true}}]}}` + pvc, everything, nil},
+	{"a lun on a bus without SCSI commands", `{domain: {devices: {disks: [{name: a, lun: {bus: sata}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks[0].lun.bus: FieldValueInvalid"}},
+	{"a lun on scsi", `{domain: {devices: {disks: [{name: a, lun: {bus: scsi}}]}}` + pvc, validate.Limits{}, nil},
 	{"a reservation on virtio", `{domain: {devices: {disks: [{name: a, lun: {bus: virtio, reservation: true}}]}}` + pvc, everything, []string{"spec.domain.devices.disks[0].lun.bus: FieldValueInvalid"}},
 	{"SATA on arm64", `{architecture: arm64, domain: {devices: {disks: [{name: a, disk: {bus: sata}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks[0].disk.bus: FieldValueNotSupported"}},
 	{"all kinds of disks on arm64", `{architecture: arm64, domain: {devices: {disks: [{name: a, cdrom: {}}]}}` + pvc, validate.Limits{}, nil},
