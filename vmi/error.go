@@ -9,11 +9,15 @@ import (
 // is written: a retry does not help, a change of the object does.
 var ErrInvalid = errors.New("invalid")
 
-// FaultText is what the error says, without the word of [ErrInvalid] at its ends: in a
-// condition whose reason says the same.
+// FaultText is what the error says in one line, without the word of [ErrInvalid] at its ends:
+// in a condition whose reason says the same. Errors that were joined are separated by "; ".
 func FaultText(err error) string {
 	word := ErrInvalid.Error()
-	return strings.TrimSuffix(strings.TrimPrefix(err.Error(), word+": "), ": "+word)
+	lines := strings.Split(err.Error(), "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimSuffix(strings.TrimPrefix(l, word+": "), ": "+word)
+	}
+	return strings.Join(lines, "; ")
 }
 
 // Refusal is the error of a request that a node or a launcher does not carry out. Its
