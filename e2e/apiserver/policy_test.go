@@ -2,6 +2,8 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -307,6 +309,60 @@ func TestReservedLabelsAreNotTheUsers(t *testing.T) {
 	require.NoError(t, label(s.vmis, `{"app":"api"}`), "a reserved label that does not change is accepted")
 	require.True(t, apierrors.IsInvalid(label(s.vmis, `{"kubevirt.io/nodeName":"n2"}`)))
 	require.True(t, apierrors.IsInvalid(label(s.vmis, `{"kubevirt.io/nodeName":null}`)))
+}
+
+// What identifies an object is in the caches of the API server and of virt-controller, and in
+// the pod of a launcher.
+func TestAttackWhatIdentifiesAnObjectIsSmall(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	labels := func(n int) map[string]string {
+		out := map[string]string{}
+		for i := range n {
+			out[fmt.Sprint("label-", i)] = "x"
+		}
+		return out
+	}
+	finalizers := func(n int) []string {
+		var out []string
+		for i := range n {
+			out = append(out, fmt.Sprint("example.com/", i))
+		}
+		return out
+	}
+	owners := func(n, size int) []metav1.OwnerReference {
+		var out []metav1.OwnerReference
+		for i := range n {
+			out = append(out, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: strings.Repeat("a", size), UID: types.UID(fmt.Sprint(i))})
+		}
+		return out
+	}
+	for field, changes := range map[string][]func(*metav1.ObjectMeta){
+		"labels":          {func(m *metav1.ObjectMeta) { m.Labels = labels(257) }},
+		"finalizers":      {func(m *metav1.ObjectMeta) { m.Finalizers = finalizers(257) }},
+		"ownerReferences": {func(m *metav1.ObjectMeta) { m.OwnerReferences = owners(1, 1024) }, func(m *metav1.ObjectMeta) { m.OwnerReferences = owners(257, 1) }},
+	} {
+		for _, change := range changes {
+			v, m, set := guest("vm"), vmOf("vm", vmi.RunHalted), setOf(0)
+			change(&v.ObjectMeta)
+			change(&m.ObjectMeta)
+			change(&set.ObjectMeta)
+			_, ofVMI := s.vmis.Create(t.Context(), v, metav1.CreateOptions{})
+			_, ofVM := s.vms().Create(t.Context(), m, metav1.CreateOptions{})
+			_, ofSet := world.vmis.VirtualMachineInstanceReplicaSets(s.name).Create(t.Context(), set, metav1.CreateOptions{})
+			for _, err := range []error{ofVMI, ofVM, ofSet} {
+				require.True(t, apierrors.IsInvalid(err), "%s: %v", field, err)
+				require.Regexp(t, `metadata\.`+field+`: has \d+ (items|entries) and must have at most 256`, err.Error())
+			}
+		}
+	}
+	v := guest("vm")
+	v.Labels, v.Finalizers = labels(256), finalizers(200)
+	v = s.create(v)
+	_, err := s.vmis.Patch(t.Context(), v.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"more":"x"}}}`), metav1.PatchOptions{})
+	require.ErrorContains(t, err, "metadata.labels: has 257 entries")
+	_, err = s.vmis.Patch(t.Context(), v.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
 }
 
 func TestAHandlerMarksItsNodeOnly(t *testing.T) {
