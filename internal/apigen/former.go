@@ -1,7 +1,6 @@
 package main
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -9,9 +8,10 @@ import (
 	"github.com/podvisor/podvisor/vmi/served"
 )
 
-// The API server says of a field that its schema does not have only that it is unknown,
-// and of a version that it does not serve even less. So the schema has those of before v1,
-// each with a rule that refuses it and says what to write instead.
+// The API server says of a field that its schema does not have only that it is unknown. So
+// the schema has those of before v1, each with a rule that refuses it and says what to write
+// instead. The versions of before v1 are not served: the API server keeps all objects in
+// memory once for each version that it serves, and decodes each change for each.
 
 // refuse is a rule that no value fulfils.
 func refuse(message string) []any {
@@ -28,29 +28,6 @@ func (p *pruner) addFormer(d *definition) {
 			p.addFormerField(d.schema(), f)
 		}
 	}
-	spec := d.root.child("spec")
-	if spec["group"] != vmi.GroupName {
-		return
-	}
-	versions := spec["versions"].([]any)
-	now := object(versions[0])
-	for _, name := range served.FormerVersions() {
-		write := served.FormerVersion(vmi.GroupName + "/" + name)
-		v := node{
-			"name": name, "served": true, "storage": false, "deprecated": true,
-			"deprecationWarning": vmi.GroupName + "/" + name + " is read and not written: " + write,
-			"schema": node{"openAPIV3Schema": node{
-				"description": "A version of before v1, in which nothing can be written. Instead, " + write + ".",
-				"type":        "object", "x-kubernetes-preserve-unknown-fields": true,
-				validations: refuse("apiVersion: " + vmi.GroupName + "/" + name + " cannot be written any more: " + write),
-			}},
-		}
-		if s := now["subresources"]; s != nil {
-			v["subresources"] = maps.Clone(object(s))
-		}
-		versions = append(versions, v)
-	}
-	spec["versions"] = versions
 }
 
 // addFormerField adds a property that no object may have.

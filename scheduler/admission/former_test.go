@@ -16,30 +16,27 @@ import (
 func TestAllWordsOfBeforeV1AreNamedAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		kind, version, spec string
-		want                []string
+		kind, spec string
+		want       []string
 	}{
-		"a VMI": {"VirtualMachineInstance", "v1",
+		"a VMI": {"VirtualMachineInstance",
 			`{"domain": {"memory": {"guest": "64Mi"}, "devices": {"disks": [{"name": "a", "volumeName": "a"}]}}, "volumes": [{"name": "a", "registryDisk": {"image": "x"}}]}`,
 			[]string{"spec.domain.devices.disks[0].volumeName: Forbidden: leave it out, and give the disk the name of its volume", "spec.volumes[0].registryDisk: Forbidden: write containerDisk"}},
-		"a VM that is a VMI": {"VirtualMachine", "v1alpha3", `{"domain": {}, "volumes": [{"name": "a", "registryDisk": {"image": "x"}}]}`,
-			[]string{"apiVersion: Forbidden: kubevirt.io/v1alpha3 cannot be written any more: write apiVersion: kubevirt.io/v1",
-				"spec.domain: Forbidden: write spec.template.spec.domain, or kind: VirtualMachineInstance for a guest that runs once",
+		"a VM that is a VMI": {"VirtualMachine", `{"domain": {}, "volumes": [{"name": "a", "registryDisk": {"image": "x"}}]}`,
+			[]string{"spec.domain: Forbidden: write spec.template.spec.domain, or kind: VirtualMachineInstance for a guest that runs once",
 				"spec.volumes: Forbidden: write spec.template.spec.volumes", "spec.volumes[0].registryDisk: Forbidden: write containerDisk"}},
-		"a set": {"VirtualMachineInstanceReplicaSet", "v1", `{"template": {"spec": {"volumes": [{"name": "a", "registryDisk": {}}]}}}`,
+		"a set": {"VirtualMachineInstanceReplicaSet", `{"template": {"spec": {"volumes": [{"name": "a", "registryDisk": {}}]}}}`,
 			[]string{"spec.template.spec.volumes[0].registryDisk: Forbidden: write containerDisk"}},
-		"a version alone":   {"VirtualMachineInstance", "v1alpha1", `{"domain": {"memory": {"guest": "64Mi"}}}`, []string{"kubevirt.io/v1alpha1 cannot be written any more"}},
-		"nothing of before": {"VirtualMachineInstance", "v1", `{"domain": {"memory": {"guest": "64Mi"}}}`, nil},
+		"nothing of before": {"VirtualMachineInstance", `{"domain": {"memory": {"guest": "64Mi"}}}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			gvk := vmi.GroupVersion.WithKind(tt.kind)
 			k, ok := kinds.Find(gvk.GroupKind())
 			require.True(t, ok)
-			asked := metav1.GroupVersionKind{Group: gvk.Group, Version: tt.version, Kind: gvk.Kind}
 			raw, err := json.Marshal(map[string]any{"apiVersion": "kubevirt.io/v1", "kind": tt.kind, "metadata": map[string]any{"name": "a"}, "spec": json.RawMessage(tt.spec)})
 			require.NoError(t, err)
-			r, err := answerDefaults(k, kinds.Cluster{}, &admissionv1.AdmissionRequest{Name: "a", Kind: metav1.GroupVersionKind(gvk), RequestKind: &asked, Object: runtime.RawExtension{Raw: raw}}, nil)
+			r, err := answerDefaults(k, kinds.Cluster{}, &admissionv1.AdmissionRequest{Name: "a", Kind: metav1.GroupVersionKind(gvk), Object: runtime.RawExtension{Raw: raw}}, nil)
 			require.NoError(t, err)
 			require.Equal(t, len(tt.want) == 0, r.Allowed)
 			for _, want := range tt.want {

@@ -201,7 +201,7 @@ func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionReq
 	if m, ok := raw["metadata"].(map[string]any); ok {
 		delete(m, "managedFields") // see decode
 	}
-	was := former(k, req, raw)
+	was := former(k, raw)
 	faults := append(was, unserved(k, raw)...)
 	if len(was) == 0 && len(faults) > 0 {
 		faults = append(faults, others(k, c, req, faults)...)

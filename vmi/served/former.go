@@ -18,15 +18,14 @@ type Former struct {
 	Type string
 }
 
-// FormerVersions are the versions of the group kubevirt.io of before v1, newest first.
-// The API server knows them only to say what to write instead.
-func FormerVersions() []string { return []string{"v1alpha3", "v1alpha2", "v1alpha1"} }
+// formerVersions are the versions of the group kubevirt.io of before v1, newest first.
+var formerVersions = []string{"v1alpha3", "v1alpha2", "v1alpha1"}
 
 // FormerVersion says what to write instead of the version, or is "" if it is none of
 // before v1.
 func FormerVersion(apiVersion string) string {
 	group, version, _ := strings.Cut(apiVersion, "/")
-	if group != vmi.GroupName || !slices.Contains(FormerVersions(), version) {
+	if group != vmi.GroupName || !slices.Contains(formerVersions, version) {
 		return ""
 	}
 	return "write apiVersion: " + vmi.GroupVersion.String()
