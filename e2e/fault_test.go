@@ -163,7 +163,7 @@ func TestALauncherThatHangsWhileItsGuestRunsIsSaidAndTakenBack(t *testing.T) {
 
 // fullDisk starts a VMI whose guest writes more to its empty disk than there is
 // room for, and returns the launcher's process on the node. On a busy host the launcher may
-// be stopped when it has made the disk already: then it makes another VMI.
+// be stopped while it writes the disk, or when QEMU has it: then it makes another VMI.
 func (s space) fullDisk(name string) (v *vmi.VirtualMachineInstance, n traces, launcher string) {
 	s.t.Helper()
 	n = traces{t: s.t, node: "n2"}
@@ -177,13 +177,21 @@ func (s space) fullDisk(name string) (v *vmi.VirtualMachineInstance, n traces, l
 		), vmitest.WithEmptyDisk("scratch", "64Mi"), vmitest.WithGracePeriod(2400), onNode(n.node)))
 		launcher = n.freezeLauncher(v.Name)
 		// /var/run is a link to /run, which would be followed in the root of the node.
-		made := n.run("find /proc/" + launcher + "/root" + strings.TrimPrefix(vmi.EphemeralDisksDir, "/var") + " -mindepth 1")
-		if made == "" {
-			n.run("mount -N " + launcher + " -t tmpfs -o size=16m,uid=107,gid=107,mode=0755 tmpfs " + vmi.EphemeralDisksDir)
+		disks := "/proc/" + launcher + "/root" + strings.TrimPrefix(vmi.EphemeralDisksDir, "/var")
+		// What it has made already is put there too, unless it is being written or QEMU has it.
+		state := strings.TrimSpace(n.run(`set -e
+			copy=$(mktemp -d) disks=` + disks + `
+			if find /proc/` + launcher + `/fd -lname '*kubevirt-ephemeral-disks*' | grep -q . || pgrep -P ` + launcher + ` qemu-img >/dev/null; then echo written; exit; fi
+			cp -a $disks/. $copy/
+			mount -N ` + launcher + ` -t tmpfs -o size=16m,uid=107,gid=107,mode=0755 tmpfs ` + vmi.EphemeralDisksDir + `
+			cp -a $copy/. $disks/
+			rm -rf $copy
+			if pgrep -f "gues[t]=` + s.name + `_` + v.Name + `," >/dev/null; then echo run; fi`))
+		if state == "" {
 			n.run("kill -CONT " + launcher)
 			return v, n, launcher
 		}
-		require.Less(s.t, i, 10, "the launcher is always stopped too late: %s", made)
+		require.Less(s.t, i, 10, "the launcher is always stopped too late: its disks are %s", state)
 		n.run("kill -KILL " + launcher)
 		s.delete(v.Name)
 		s.awaitGone(v)
