@@ -25,7 +25,8 @@ func TestAVMIBootsServesAndPowersOff(t *testing.T) {
 		"- path: /www/written",
 		"  content: from cloud-init",
 		"runcmd:",
-		"- nslookup kubernetes.default.svc.cluster.local > /www/.names 2>&1; mv /www/.names /www/names",
+		// On a busy host the guest boots without waiting for its lease to the end.
+		"- for i in $(seq 60); do nslookup kubernetes.default.svc.cluster.local > /www/.names 2>&1 && break; sleep 1; done; mv /www/.names /www/names",
 	)))
 	v := s.awaitPhase("web", vmi.PhaseRunning)
 	require.Equal(t, corev1.ConditionTrue, v.Status.Condition(vmi.ConditionReady).Status)
