@@ -388,7 +388,8 @@ func containers(p corev1.Pod) map[string]string {
 	return all
 }
 
-// objects are the UIDs of what an installation must not make anew.
+// objects are the UIDs of what an installation must not make anew. The APIServices of the
+// versions of a CustomResourceDefinition come and go with them.
 func (s space) objects() map[string]string {
 	s.t.Helper()
 	text, err := world.kubectl.Run(s.t.Context(), "get", "crd,vm,vmi,vmirs,deployments,daemonsets,apiservices", "-A", "-o", "json")
@@ -402,6 +403,9 @@ func (s space) objects() map[string]string {
 	require.NoError(s.t, json.Unmarshal([]byte(text), &l))
 	all := map[string]string{}
 	for _, o := range l.Items {
+		if _, automanaged := o.Metadata.Labels["kube-aggregator.kubernetes.io/automanaged"]; automanaged {
+			continue
+		}
 		all[o.Kind+" "+o.Metadata.Namespace+"/"+o.Metadata.Name] = string(o.Metadata.UID)
 	}
 	return all
