@@ -50,7 +50,7 @@ func disks(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.
 			l = append(l, field.Invalid(here.Child("blockSize"), field.OmitValueType{}, "a guest sees the blocks of a lun's device: leave it out"))
 		}
 		if d.LUN != nil && d.LUN.Reservation {
-			l = append(l, reservation(at, here, d.LUN, lim)...)
+			l = append(l, reservation(at, here, lim)...)
 		}
 	}
 	return l
@@ -106,7 +106,7 @@ func writable(at *field.Path, d *vmi.Disk, v *vmi.Volume, arch string) field.Err
 	return nil
 }
 
-func reservation(list, at *field.Path, t *vmi.LunTarget, lim Limits) field.ErrorList {
+func reservation(list, at *field.Path, lim Limits) field.ErrorList {
 	var l field.ErrorList
 	if !lim.Features.PersistentReservation {
 		l = append(l, as(list.Child("luns", "reservation").String(),

@@ -26,7 +26,7 @@ func places(spec *field.Path, s *vmi.VirtualMachineInstanceSpec, annotations map
 	var disks, cards []seat
 	for i := range d.Disks {
 		k, here := &d.Disks[i], dev.Child("disks").Index(i)
-		if name, b := busOf(k); name == "disk" && b == vmi.DiskBusVirtio || name == "lun" && b == vmi.DiskBusVirtio {
+		if name, b := busOf(k); name == "disk" && b == vmi.DiskBusVirtio {
 			disks = append(disks, p.named(here, here.Child("disk", "pciAddress"), pciOf(k), false))
 		}
 	}
