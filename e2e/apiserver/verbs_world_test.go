@@ -310,7 +310,8 @@ func (v *verbs) run(name string, environment []string, args ...string) (*exec.Cm
 	return c, v.beside(c.Start)
 }
 
-// start runs a replica of virt-controller at the port, and has the API server use it.
+// start runs a replica of virt-controller at the port, and has the API server use it when it is
+// ready.
 func (v *verbs) start(ctx context.Context, port int) error {
 	name := fmt.Sprintf("virt-controller-%d", port)
 	address := plan.ControlPlane.Addr().String()
@@ -326,7 +327,10 @@ func (v *verbs) start(ctx context.Context, port int) error {
 		answer, err := v.at(port, nil).Get(fmt.Sprintf("https://%s:%d/readyz", address, port))
 		if err == nil {
 			_ = answer.Body.Close()
-			break
+			if answer.StatusCode == http.StatusOK {
+				break
+			}
+			err = errors.New(answer.Status)
 		}
 		if time.Now().After(end) {
 			log, _ := os.ReadFile(filepath.Join(v.folder, name+".log"))
