@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -21,19 +22,28 @@ import (
 func (s space) askGuest(v *vmi.VirtualMachineInstance) {
 	s.t.Helper()
 	ctx, vmis := s.t.Context(), world.vmis.VirtualMachineInstances(s.name)
-	info, err := vmis.GuestInfo(ctx, v.Name)
-	require.NoError(s.t, err)
+	var info *vmi.VirtualMachineInstanceGuestAgentInfo
+	eventually(s.t, soon, func() (err error) { // what the agent is slow to answer is left out
+		if info, err = vmis.GuestInfo(ctx, v.Name); err == nil && len(info.FSInfo.Filesystems) == 0 {
+			err = errors.New("the agent names no file systems")
+		}
+		return err
+	})
 	require.Equal(s.t, v.Spec.Hostname, info.Hostname)
 	require.Contains(s.t, info.OS.Name, "Debian")
 	require.NotEmpty(s.t, info.OS.KernelRelease)
 	require.Contains(s.t, info.Timezone, ", ")
 	require.NotEmpty(s.t, info.GuestAgentVersion)
-	require.NotEmpty(s.t, info.FSInfo.Filesystems)
 	require.Empty(s.t, info.FSFreezeStatus)
-	_, err = vmis.Users(ctx, v.Name) // no user need be logged in
-	require.NoError(s.t, err)
-	files, err := vmis.FileSystems(ctx, v.Name)
-	require.NoError(s.t, err)
+	patiently(s.t, func() error {
+		_, err := vmis.Users(ctx, v.Name) // no user need be logged in
+		return err
+	})
+	var files *vmi.VirtualMachineInstanceFileSystemList
+	patiently(s.t, func() (err error) {
+		files, err = vmis.FileSystems(ctx, v.Name)
+		return err
+	})
 	root := slices.IndexFunc(files.Items, func(f vmi.VirtualMachineInstanceFileSystem) bool { return f.MountPoint == "/" })
 	require.GreaterOrEqual(s.t, root, 0, "%+v", files.Items)
 	require.Positive(s.t, files.Items[root].TotalBytes)

@@ -63,6 +63,7 @@ func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 	s.create(g)
 	v := s.awaitPhase("web", vmi.PhaseRunning)
 	require.Equal(t, "pc-q35-6.2", v.Status.Machine.Type)
+	require.Len(t, v.Spec.Domain.Devices.Interfaces, 1)
 	require.NotNil(t, v.Spec.Domain.Devices.Interfaces[0].Masquerade, "the default of the cluster")
 	require.Equal(t, "Acme", strings.TrimSpace(seen.awaitPage("http://web/vendor")))
 	log, err := world.kube.CoreV1().Pods(s.name).GetLogs(s.pod(v).Name, &corev1.PodLogOptions{Container: vmi.ComputeContainer}).DoRaw(t.Context())

@@ -28,7 +28,7 @@ func TestAnEvictedGuestPowersOffInOrder(t *testing.T) {
 	s := newSpace(t)
 	s.create(guest("leaves", cloudConfig("hostname: leaves")))
 	v := s.awaitPhase("leaves", vmi.PhaseRunning)
-	require.Equal(t, vmi.EvictionNone, *v.Spec.EvictionStrategy, "the default is written down")
+	require.Equal(t, new(vmi.EvictionNone), v.Spec.EvictionStrategy, "the default is written down")
 	s.awaitConsole(v, ready)
 	console := s.keepConsole(v)
 	onNode := s.traces(v)
@@ -88,7 +88,7 @@ func TestAGuestThatMayOnlyMigrateDoesNotNoticeAnEviction(t *testing.T) {
 		require.ErrorContains(t, err, "VMI stays is configured with an eviction strategy but is not live-migratable")
 	}
 	require.Equal(t, boot, seen.awaitPage("http://stays/boot-id"), "the guest did not boot anew")
-	require.Equal(t, v.Status, s.get("stays").Status, "the status is what it was")
+	requireSteady(t, v, s.get("stays"))
 	require.Nil(t, s.pod(v).DeletionTimestamp)
 	s.delete("stays")
 	s.awaitGone(v)

@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -128,6 +129,9 @@ func setUp(ctx context.Context) error {
 	world.cluster, world.kubectl, world.built = site.Cluster, site.Kubectl, site.Built
 	world.config, world.kube, world.vmis = site.Access, site.Kube, site.VMIs
 	if err != nil {
+		return err
+	}
+	if err := install.Slow(ctx, world.kube, func(string) bool { return true }); err != nil {
 		return err
 	}
 	return setUsual(ctx)
@@ -304,6 +308,28 @@ func (s space) awaitSteady(name string) *vmi.VirtualMachineInstance {
 		return nil
 	})
 	return v
+}
+
+// requireSteady requires that nothing has happened to a VMI since before. What is known of the
+// guest may have become more, and a handler that was slow is noted in the times of conditions.
+func requireSteady(t *testing.T, before, now *vmi.VirtualMachineInstance) {
+	t.Helper()
+	type steady struct {
+		phase      vmi.Phase
+		node       string
+		evacuated  string
+		pods       map[types.UID]string
+		conditions []string
+		times      []vmi.PhaseTransitionTimestamp
+	}
+	of := func(v *vmi.VirtualMachineInstance) steady {
+		s := steady{v.Status.Phase, v.Status.NodeName, v.Status.EvacuationNodeName, v.Status.ActivePods, nil, v.Status.PhaseTransitionTimestamps}
+		for _, c := range v.Status.Conditions {
+			s.conditions = append(s.conditions, fmt.Sprint(c.Type, " ", c.Status, " ", c.Reason))
+		}
+		return s
+	}
+	require.Equal(t, of(before), of(now))
 }
 
 // awaitGone waits until the VMI and its pods are gone from the API.

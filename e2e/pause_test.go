@@ -53,8 +53,12 @@ func TestAPausedVMIIsOutOfItsServices(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	u := s.user("edit")
-	pause := func() { require.NoError(t, u.vmis.Pause(t.Context(), "still", vmi.PauseOptions{})) }
-	unpause := func() { require.NoError(t, u.vmis.Unpause(t.Context(), "still", vmi.UnpauseOptions{})) }
+	pause := func() {
+		patiently(t, func() error { return u.vmis.Pause(t.Context(), "still", vmi.PauseOptions{}) })
+	}
+	unpause := func() {
+		patiently(t, func() error { return u.vmis.Unpause(t.Context(), "still", vmi.UnpauseOptions{}) })
+	}
 	s.service("still")
 	seen := s.newVisitor()
 	v := guest("still", cloudConfig("hostname: still"))

@@ -72,7 +72,8 @@ func undisturbed(t *testing.T, component, object string) {
 		}
 		require.Equal(t, boot, seen.awaitPage("http://steady/boot-id"), "the guest did not boot anew")
 		require.Equal(t, addresses, steady.must("ip", "-o", "-4", "addr"))
-		require.Equal(t, v.Status, s.get("steady").Status, "the status is what it was")
+		s.awaitReady("steady", long, metav1.ConditionTrue, "")
+		requireSteady(t, v, s.get("steady"))
 	}
 
 	another := s.create(guest("another", cloudConfig("hostname: another")))

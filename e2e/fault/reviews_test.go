@@ -18,23 +18,20 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
-	"github.com/podvisor/podvisor/internal/certificate"
+	manifests "github.com/podvisor/podvisor/e2e/install"
 	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/vmi/client"
 )
@@ -156,7 +153,8 @@ func answerReviews(ctx context.Context) (*reviews, error) {
 	if r.second.Kube, r.second.VMIs, err = clients(own); err != nil {
 		return nil, err
 	}
-	if err := beSlow(ctx); err != nil {
+	// The host of the sweep is busy, and no eviction is to be allowed for that.
+	if err := manifests.Slow(ctx, world.kube, func(name string) bool { return strings.HasPrefix(name, "evictions.") }); err != nil {
 		return nil, err
 	}
 	s := &http.Server{Handler: r, ErrorLog: log.New(io.Discard, "", 0)}
@@ -173,25 +171,6 @@ func answerReviews(ctx context.Context) (*reviews, error) {
 		Ports:       []discoveryv1.EndpointPort{{Name: new("webhooks"), Port: new(int32(l.Addr().(*net.TCPAddr).Port))}},
 	}, metav1.CreateOptions{})
 	return r, err
-}
-
-// beSlow has the API server wait for the review of an eviction as long as it can: the host of the
-// sweep is busy, and no eviction is to be allowed for that.
-func beSlow(ctx context.Context) error {
-	all := world.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		c, err := all.Get(ctx, certificate.Webhooks, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(c.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return strings.HasPrefix(w.Name, "evictions.") })
-		if i < 0 {
-			return errors.New("there is no webhook for evictions")
-		}
-		c.Webhooks[i].TimeoutSeconds = new(int32(30))
-		_, err = all.Update(ctx, c, metav1.UpdateOptions{})
-		return err
-	})
 }
 
 // listenInCluster listens where the API server is, which has a network namespace of its own.
