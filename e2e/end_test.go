@@ -132,6 +132,17 @@ func (e end) ask(protocol, host, port string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
+// answerOf is what the address says once it answers: Services and names are in force a moment
+// later, and an emulated guest may answer late.
+func (e end) answerOf(protocol, host, port string) (got string) {
+	e.t.Helper()
+	eventually(e.t, soon, func() (err error) {
+		got, err = e.ask(protocol, host, port)
+		return err
+	})
+	return got
+}
+
 // reaches requires that the end reaches the other one by both protocols and families,
 // and is seen there with its own addresses.
 func (e end) reaches(other end) {

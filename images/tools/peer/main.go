@@ -28,7 +28,7 @@ func run(args []string) error {
 	case "get":
 		return get(os.Stdout, args[1])
 	case "ask":
-		return ask(os.Stdout, args[1], args[2])
+		return ask(os.Stdout, args[1], args[2], limit(args[2]), answerLimit)
 	case "hold":
 		return hold(args[1], args[2])
 	case "resolve":

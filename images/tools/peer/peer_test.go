@@ -33,8 +33,8 @@ func TestBothEndsAgree(t *testing.T) {
 		do   func(out *bytes.Buffer) error
 		want string
 	}{
-		"on who asked by TCP":          {func(b *bytes.Buffer) error { return ask(b, "tcp", tcp) }, " saw 127.0.0.1\n"},
-		"on who asked by UDP":          {func(b *bytes.Buffer) error { return ask(b, "udp", udp) }, " saw 127.0.0.1\n"},
+		"on who asked by TCP":          {func(b *bytes.Buffer) error { return ask(b, "tcp", tcp, answerLimit, answerLimit) }, " saw 127.0.0.1\n"},
+		"on who asked by UDP":          {func(b *bytes.Buffer) error { return ask(b, "udp", udp, answerLimit, answerLimit) }, " saw 127.0.0.1\n"},
 		"on a stream":                  {func(b *bytes.Buffer) error { return send(b, tcp, 50*time.Millisecond) }, " bytes in "},
 		"on a datagram that is whole":  {func(b *bytes.Buffer) error { return large(b, udp, 2000) }, "2000 bytes\n"},
 		"on the number of connections": {func(b *bytes.Buffer) error { return connect(b, tcp, 20) }, "20 of 20 in "},
