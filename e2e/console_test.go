@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -135,11 +136,20 @@ func TestAGuestIsTypedIntoWithKubectl(t *testing.T) {
 	first.shows("root@typist")
 	first.types("echo answer-$((6*7))\r")
 	first.shows("answer-42")
-	first.types("sleep 1000\r")
-	time.Sleep(time.Second) // until the shell runs it
-	first.types("\x03")
-	first.types("echo interrupted-$((1+1))\r")
-	first.shows("interrupted-2")
+	first.types("echo begun-$((1+1)); sleep 1000\r")
+	first.shows("begun-2")
+	next := time.Now()
+	eventually(t, soon, func() error {
+		if strings.Contains(first.screen(), "interrupted-2") {
+			return nil
+		}
+		if !time.Now().Before(next) { // the shell may begin the command yet
+			first.types("\x03")
+			first.types("echo interrupted-$((1+1))\r")
+			next = time.Now().Add(5 * time.Second)
+		}
+		return errors.New("the command is not interrupted")
+	})
 	first.types("\x10\x11")
 	first.ends()
 

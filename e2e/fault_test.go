@@ -22,8 +22,8 @@ import (
 )
 
 // aMinute limits how long the status of a VMI does not show that its handler or
-// node is gone: a minute, and some seconds for a busy host.
-const aMinute = 75 * time.Second
+// node is gone: a minute, and another for a busy host or a leader that is new.
+const aMinute = 2 * time.Minute
 
 // awaitReady waits until the VMI's Ready condition has the status and the reason.
 func (s space) awaitReady(name string, limit time.Duration, status metav1.ConditionStatus, reason string) vmi.Condition {

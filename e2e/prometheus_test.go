@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -209,9 +210,16 @@ func TestAPrometheusReadsAHealthyClusterAndRaisesNoAlert(t *testing.T) {
 	require.NoError(t, world.vmis.VirtualMachines(w.name).Delete(t.Context(), "rests-too", metav1.DeleteOptions{}))
 	w.comeAndGo(2) // the first ones make what is counted of all
 	w.awaitNoSeries()
-	before := w.series()
+	var before map[string][]string
+	eventually(t, soon, func() (err error) {
+		before, err = w.series()
+		return err
+	})
 	w.comeAndGo(*manyVMIs)
-	eventually(t, soon, func() error { return differ(before, w.series()) })
+	eventually(t, soon, func() error {
+		now, err := w.series()
+		return errors.Join(err, differ(before, now))
+	})
 	w.awaitNoSeries()
 	require.Empty(t, w.query(`count_over_time(ALERTS{alertstate="firing"}[12h])`))
 	w.awaitNone("ALERTS")

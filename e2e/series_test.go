@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"regexp"
@@ -30,15 +31,19 @@ var event = regexp.MustCompile(`^(?:kubevirt_rest_client_requests_total|kubevirt
 var kinds = regexp.MustCompile(`\b(?:method="[A-Z]+"|(?:sub)?resource="[a-z]*"|code="(?:[1-5]\d\d|error)"|(?:last_)?phase="[A-Za-z]*")`)
 
 // series are the names and labels of all series that each pod of Podvisor serves.
-func (s space) series() map[string][]string {
+func (s space) series() (map[string][]string, error) {
 	s.t.Helper()
 	pods, err := world.kube.CoreV1().Pods(install.Namespace).List(s.t.Context(), metav1.ListOptions{LabelSelector: scrapedPods})
-	require.NoError(s.t, err)
+	if err != nil {
+		return nil, err
+	}
 	require.Len(s.t, pods.Items, 4, "two of virt-controller, and one of virt-handler on each node")
 	all := map[string][]string{}
 	for _, p := range pods.Items {
 		text, err := s.metrics(p.Name)
-		require.NoError(s.t, err)
+		if err != nil {
+			return nil, err
+		}
 		var found []string
 		for line := range strings.Lines(text) {
 			if strings.HasPrefix(line, "#") {
@@ -53,7 +58,7 @@ func (s space) series() map[string][]string {
 		slices.Sort(found)
 		all[p.Name] = slices.Compact(found)
 	}
-	return all
+	return all, nil
 }
 
 // differ says what two results of series do not have in common.
@@ -97,7 +102,11 @@ func (s space) comeAndGo(n int) {
 			all = append(all, s.awaitPhase(fmt.Sprintf("watched-%d", first+i), vmi.PhaseRunning))
 		}
 		eventually(s.t, soon, func() error {
-			served := fmt.Sprint(s.series())
+			series, err := s.series()
+			if err != nil {
+				return err
+			}
+			served := fmt.Sprint(series)
 			for _, v := range all {
 				for _, metric := range []string{"kubevirt_vmi_vcpu_seconds_total", "kubevirt_vmi_info"} {
 					if !regexp.MustCompile(metric + `\{[^}]*name="` + v.Name + `",namespace="` + s.name + `"`).MatchString(served) {
@@ -132,14 +141,17 @@ func TestNoSeriesOutlivesItsVMI(t *testing.T) {
 	})
 	s.comeAndGo(2)
 	var before map[string][]string
-	eventually(t, soon, func() error {
-		if before = s.series(); strings.Contains(fmt.Sprint(before), s.name) {
-			return fmt.Errorf("series of the first VMIs are left")
+	eventually(t, soon, func() (err error) {
+		if before, err = s.series(); err == nil && strings.Contains(fmt.Sprint(before), s.name) {
+			err = fmt.Errorf("series of the first VMIs are left")
 		}
-		return nil
+		return err
 	})
 	s.comeAndGo(*manyVMIs)
-	eventually(t, soon, func() error { return differ(before, s.series()) })
+	eventually(t, soon, func() error {
+		now, err := s.series()
+		return errors.Join(err, differ(before, now))
+	})
 	for pod, all := range before {
 		t.Logf("%s serves %d series, before and after %d VMIs", pod, len(all), *manyVMIs)
 	}

@@ -337,9 +337,10 @@ func (l *guestOf) prepare(_ context.Context, o protocol.MigrationEnd) (any, erro
 	return protocol.MigrationStep{UID: o.UID}, nil
 }
 
-// finish lets the guest run here, if everything of it comes within some seconds.
+// finish lets the guest run here, if everything of it comes within some seconds: virt-handler
+// waits 15 s for the answer.
 func (l *guestOf) finish(ctx context.Context, o protocol.MigrationEnd) (any, error) {
-	for end := time.Now().Add(3 * time.Second); ; {
+	for end := time.Now().Add(10 * time.Second); ; {
 		l.mu.Lock()
 		switch at := l.at(o.UID); {
 		case at == protocol.MigrationArrived:

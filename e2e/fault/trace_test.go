@@ -216,23 +216,29 @@ func (u *user) askRestart(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
+// quiet is how long nothing changes at a rest.
+const quiet = 4 * time.Second
+
 // rest waits until what there is, is what there is at this rest without faults, and keeps
-// it. Without anything to compare with, it waits until nothing changes.
+// it. Without anything to compare with, it waits until nothing changes for quiet.
 func (u *user) rest(ctx context.Context, name string) error {
 	want := u.want[name]
 	var last shot
-	since := time.Now()
+	var calm time.Duration
+	looked := time.Now()
 	for w := newWait(); ; {
 		seen := world.nodes.events(u.namespace)
 		now, err := look(ctx, u.namespace)
+		calm += min(time.Since(looked), time.Second) // the host may have let nothing run
+		looked = time.Now()
 		if err == nil {
 			u.shots[name] = now
 		}
 		switch {
 		case err != nil: // on a busy host the API server does not answer in time
 		case want == nil && !equal(now, last):
-			last, since = now, time.Now()
-		case want == nil && time.Since(since) > 3*time.Second, want != nil && equal(now, want):
+			last, calm = now, 0
+		case want == nil && calm > quiet, want != nil && equal(now, want):
 			return nil
 		}
 		if w.over() {
