@@ -17,14 +17,13 @@ import (
 // racy is a program with a race.
 const racy = `package main
 
-import "time"
-
 var n int
 
 func main() {
-	go func() { n++ }()
+	done := make(chan bool)
+	go func() { n++; close(done) }()
 	n++
-	time.Sleep(100 * time.Millisecond)
+	<-done
 	println("it ended")
 }
 `

@@ -79,7 +79,9 @@ func CloseWrite(c net.Conn) error {
 // Finish closes the connection when the other side has read what was written, or after
 // some seconds. To close it while something is unread would reset it, and what the other
 // side has not read yet would be lost.
-func Finish(c net.Conn) {
+func Finish(c net.Conn) { finish(c, lingers) }
+
+func finish(c net.Conn, lingers time.Duration) {
 	if CloseWrite(c) == nil && c.SetReadDeadline(time.Now().Add(lingers)) == nil {
 		_, _ = io.Copy(io.Discard, c)
 	}
@@ -89,26 +91,32 @@ func Finish(c net.Conn) {
 // Both copies in both directions until one of them is at its end or ctx is, and closes
 // both connections: what came before the end is given to the other side, for which that has
 // some seconds. How they ended is not reported.
-func Both(ctx context.Context, a, b net.Conn) { both(ctx, &pool, a, b) }
+func Both(ctx context.Context, a, b net.Conn) { sides{a, b, lingers}.join(ctx, &pool) }
 
 // Bulk is [Both] for streams that carry much until they end, as the memory of a guest: it
 // reads up to 256 KiB at once.
-func Bulk(ctx context.Context, a, b net.Conn) { both(ctx, &bulks, a, b) }
+func Bulk(ctx context.Context, a, b net.Conn) { sides{a, b, lingers}.join(ctx, &bulks) }
 
-func both(ctx context.Context, pool *sync.Pool, a, b net.Conn) {
-	end := sync.OnceFunc(func() { _, _ = a.Close(), b.Close() })
+// sides are two connections, and how long one has to end too when the other has.
+type sides struct {
+	a, b    net.Conn
+	lingers time.Duration
+}
+
+func (s sides) join(ctx context.Context, pool *sync.Pool) {
+	end := sync.OnceFunc(func() { _, _ = s.a.Close(), s.b.Close() })
 	defer context.AfterFunc(ctx, end)()
 	late := time.AfterFunc(time.Hour, end)
 	late.Stop()
 	defer late.Stop()
 	var done sync.WaitGroup
-	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {
+	for _, pair := range [][2]net.Conn{{s.a, s.b}, {s.b, s.a}} {
 		done.Go(func() {
 			if copyBy(pool, pair[0], pair[1]) != nil || CloseWrite(pair[0]) != nil {
 				end()
 				return
 			}
-			late.Reset(lingers)
+			late.Reset(s.lingers)
 		})
 	}
 	done.Wait()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -143,7 +144,7 @@ func TestWhatWasWrittenBeforeTheEndArrivesWhileTheOtherSideSends(t *testing.T) {
 		user, near := joined(t)
 		far, guest := joined(t)
 		done := make(chan struct{})
-		go func() { defer close(done); carry.Both(t.Context(), near, far) }()
+		go func() { defer close(done); carry.BothIn(t.Context(), time.Minute, near, far) }()
 		go func() {
 			for b := make([]byte, 1<<10); ; {
 				if _, err := guest.Write(b); err != nil {
@@ -153,7 +154,7 @@ func TestWhatWasWrittenBeforeTheEndArrivesWhileTheOtherSideSends(t *testing.T) {
 		}()
 		go func() {
 			_, _ = user.Write(make([]byte, much))
-			carry.Finish(user)
+			carry.FinishIn(time.Minute, user)
 		}()
 		n, err := io.Copy(io.Discard, guest)
 		require.NoError(t, err)

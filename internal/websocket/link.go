@@ -77,8 +77,9 @@ type Link struct {
 	// received is closed when nothing more comes from the peer, and reason is why.
 	received chan struct{}
 	reason   error
-	// late is that the peer has not confirmed the end in time.
-	late atomic.Bool
+	// late is that the peer has not confirmed the end in time, which is closing.
+	late    atomic.Bool
+	closing time.Duration
 }
 
 func newLink(ws *websocket.Conn, a addr, o Options) *Link {
@@ -86,7 +87,7 @@ func newLink(ws *websocket.Conn, a addr, o Options) *Link {
 	if o.Framing == Datagrams {
 		ws.SetReadLimit(maxDatagram)
 	}
-	return &Link{Options: o, ws: ws, addr: a, received: make(chan struct{})}
+	return &Link{Options: o, ws: ws, addr: a, received: make(chan struct{}), closing: closing}
 }
 
 // ErrNoUpgrade is wrapped by the error of [Upgrade] and [Accept] for a request that cannot
@@ -151,7 +152,7 @@ func (l *Link) Join(far net.Conn, ended <-chan struct{}) {
 		code, why = websocket.CloseGoingAway, "the server ends; connect again"
 	}
 	_ = far.Close()
-	if code != 0 && l.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, why), time.Now().Add(closing)) == nil {
+	if code != 0 && l.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, why), time.Now().Add(l.closing)) == nil {
 		limit := l.limit()
 		<-l.received // until the close frame of the peer: it has all then
 		limit.Stop()
@@ -162,7 +163,7 @@ func (l *Link) Join(far net.Conn, ended <-chan struct{}) {
 
 // limit ends the websocket if it is not stopped in time.
 func (l *Link) limit() *time.Timer {
-	return time.AfterFunc(closing, func() {
+	return time.AfterFunc(l.closing, func() {
 		l.late.Store(true)
 		_ = l.ws.Close()
 	})

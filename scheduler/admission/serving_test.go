@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -202,6 +203,14 @@ func TestWithoutTheWebhookConfigurationPodvisorIsNotGuarded(t *testing.T) {
 		return nil
 	})
 	require.True(t, s.Guarded())
+	// Client-go's fake gives a watch what was added or changed since the list, but not what was
+	// deleted.
+	eventually(t, func() error {
+		if !slices.ContainsFunc(kube.Actions(), func(a clienttesting.Action) bool { return a.Matches("watch", "validatingwebhookconfigurations") }) {
+			return errors.New("it is not watched yet")
+		}
+		return nil
+	})
 	require.NoError(t, kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(t.Context(), certificate.Webhooks, metav1.DeleteOptions{}))
 	eventually(t, func() error {
 		if s.Guarded() || changes.Load() < 2 {

@@ -166,6 +166,7 @@ func TestAWriteForAnOldStateIsAConflict(t *testing.T) {
 func TestARefusedPodIsWrittenAndTriedAgainWhenItHasItsTurn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, stored(""))
+	r.instances.turns.after = func(time.Duration, func()) {} // a turn is due when the test says so
 	refuse, tries := true, 0
 	r.kube.PrependReactor("create", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
 		tries++

@@ -47,7 +47,7 @@ func ours() []string {
 func requireNoGoroutines(t *testing.T, before int) {
 	t.Helper()
 	var now []string
-	for range 200 {
+	for range 2400 {
 		if now = ours(); len(now) <= before {
 			return
 		}
@@ -133,16 +133,18 @@ func TestALostTermLeavesNoGoroutineAndTheNextOneWorks(t *testing.T) {
 		l := Lease{Kube: kube, Namespace: "kubevirt", Name: "virt-controller", Identity: "one", Metrics: reg, Logger: quiet,
 			Duration: 400 * time.Millisecond, RenewDeadline: 200 * time.Millisecond, RetryPeriod: 20 * time.Millisecond,
 			OnChange: func(leads bool) { kube.refuse(leads && term%2 == 0) }}
+		var refused sync.WaitGroup
 		err := Lead(ctx, l, func(ctx context.Context) error {
 			require.InDelta(t, 1, leadingStatus(t, reg), 0)
 			if term%2 == 1 { // it is lost when the loops run
-				go func() {
+				refused.Go(func() {
 					c.caches.Wait(ctx)
 					kube.refuse(true)
-				}()
+				})
 			}
 			return c.Run(ctx)
 		})
+		refused.Wait()
 		require.ErrorContains(t, err, "the lease kubevirt/virt-controller is lost")
 		cancel()
 		require.NoError(t, <-followed)

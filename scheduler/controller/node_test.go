@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -126,6 +127,17 @@ func (c *cluster) waitReason(name, reason string) {
 	})
 }
 
+// watched waits until the Controller watches the resource in the namespace. Client-go's fake
+// gives a watch what was added or changed since the list, but not what was deleted.
+func (c *cluster) watched(resource, namespace string) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		return slices.ContainsFunc(c.kube.Actions(), func(a ktesting.Action) bool {
+			return a.Matches("watch", resource) && a.GetNamespace() == namespace
+		})
+	}, time.Minute, time.Millisecond)
+}
+
 func (c *cluster) update(n *corev1.Node) {
 	c.t.Helper()
 	_, err := c.kube.CoreV1().Nodes().Update(c.t.Context(), n, metav1.UpdateOptions{})
@@ -207,6 +219,7 @@ func TestAPodThatIsRemovedByForceEndsNoVMIBeforeItsNodeIsFenced(t *testing.T) {
 	removed := func(v *vmi.VirtualMachineInstance) bool {
 		return v.Status.Phase == vmi.PhaseRunning && v.Status.PodRemoved() && v.Status.Reason == "PodRemoved"
 	}
+	c.watched("pods", "")
 	for _, name := range []string{"vmi0", "vmi1"} {
 		v, p := runs(t, name)
 		require.NoError(t, c.kube.CoreV1().Pods(v.Namespace).Delete(t.Context(), p.Name, metav1.DeleteOptions{}))
@@ -219,6 +232,7 @@ func TestAPodThatIsRemovedByForceEndsNoVMIBeforeItsNodeIsFenced(t *testing.T) {
 	})
 	c.update(node(corev1.ConditionUnknown))
 	c.wait("vmi1", func(v *vmi.VirtualMachineInstance) bool { return v.DeletionTimestamp != nil && removed(v) })
+	c.watched("nodes", "")
 	require.NoError(t, c.kube.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}))
 	for _, name := range []string{"vmi0", "vmi2"} {
 		c.wait(name, func(v *vmi.VirtualMachineInstance) bool {
@@ -240,8 +254,10 @@ func TestANodeThatIsGoneIsForgotten(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, func() bool { return c.down.Len() == n }, time.Minute, time.Millisecond)
 	}
+	c.watched("pods", "vms")
 	require.NoError(t, c.kube.CoreV1().Pods("vms").Delete(t.Context(), handlerPod("").Name, metav1.DeleteOptions{}))
 	downtimes(1)
+	c.watched("nodes", "")
 	require.NoError(t, c.kube.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}))
 	downtimes(0)
 }

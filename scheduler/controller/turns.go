@@ -35,6 +35,8 @@ type turns struct {
 	// add queues a key.
 	add func(key string)
 	now func() time.Time
+	// after calls a function later.
+	after func(time.Duration, func())
 
 	mu      sync.Mutex
 	spaces  map[string]*queue
@@ -57,7 +59,8 @@ type said struct {
 }
 
 func newTurns(add func(string), now func() time.Time) *turns {
-	return &turns{add: add, now: now, spaces: map[string]*queue{}, said: map[string]said{}}
+	after := func(d time.Duration, f func()) { time.AfterFunc(d, f) }
+	return &turns{add: add, now: now, after: after, spaces: map[string]*queue{}, said: map[string]said{}}
 }
 
 // waiting reports whether the object waits for its turn.
@@ -147,7 +150,7 @@ func (t *turns) start(namespace string, q *queue) {
 	}
 	q.timer = true
 	// Not all namespaces at the same moment.
-	time.AfterFunc(turnPeriod*3/4+rand.N(turnPeriod/4), func() { t.due(namespace) })
+	t.after(turnPeriod*3/4+rand.N(turnPeriod/4), func() { t.due(namespace) })
 }
 
 // due gives some objects of the namespace their turn.

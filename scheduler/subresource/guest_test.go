@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
@@ -52,12 +53,14 @@ func TestHealthzSaysWhetherTheAPIServerAnswers(t *testing.T) {
 		asked++
 		return true, nil, errors.New("connection refused")
 	})
+	began := time.Now()
 	for range 3 {
 		code, h = w.get("/apis/subresources.kubevirt.io/v1alpha3/healthz")
 		require.Equal(t, 500, code)
 		require.Equal(t, map[string]any{"connectivity": "failed", "error": "connection refused"}, h["apiserver"])
 	}
-	require.Equal(t, 1, asked, "requests without identity do not load the API server")
+	// An answer counts for ten seconds.
+	require.LessOrEqual(t, asked, 1+int(time.Since(began)/(10*time.Second)), "requests without identity do not load the API server")
 }
 
 func TestWhatIsNotServedIsNamedAndNotListed(t *testing.T) {

@@ -1,6 +1,7 @@
 package subresource_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -174,7 +175,7 @@ func newWorldWith(t *testing.T, c subresource.Config, objects ...vmi.Object) *wo
 	go func() { defer close(done); _ = s.Run(ctx) }()
 	server := httptest.NewUnstartedServer(s)
 	server.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
-	server.Config.ReadHeaderTimeout = 10 * time.Second
+	server.Config.ReadHeaderTimeout = cmp.Or(c.Idle, time.Minute)
 	server.StartTLS()
 	w.end = func() { cancel(); <-done }
 	t.Cleanup(func() { w.end(); server.Close() })

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -45,11 +46,23 @@ func TestAProcessThatWaitsForTheAPIServerEndsWithItsContext(t *testing.T) {
 	require.NoError(t, New(Config{Launcher: pod.Launcher{Image: "a"}, Version: &away{}, Logger: slog.New(slog.DiscardHandler)}).Run(ctx))
 }
 
+// notFound is a transport to an API server that has nothing.
+type notFound struct{}
+
+func (notFound) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	http.NotFound(w, r)
+	return w.Result(), nil
+}
+
 func TestTheAPIServerAndALostLeaseAreWaitedFor(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(server.Close)
-	vmis, err := client.New(&rest.Config{Host: server.URL})
+	synctest.Test(t, apiServerAndLostLease)
+}
+
+// apiServerAndLostLease runs in a bubble: its lease is lost by its time alone.
+func apiServerAndLostLease(t *testing.T) {
+	vmis, err := client.New(&rest.Config{Host: "http://none", Transport: notFound{}})
 	require.NoError(t, err)
 	kube := fake.NewClientset()
 	var cut atomic.Bool

@@ -184,7 +184,7 @@ func TestAttackAnInspectionIsLimited(t *testing.T) {
 func TestAttackAnInspectionEndsWithItsProcessorTime(t *testing.T) {
 	t.Parallel()
 	i := as("spin")
-	i.Timeout = 2 * time.Minute
+	i.Timeout = 20 * time.Minute
 	_, err := i.ContainerDisk(t.Context(), disk(t, "raw"), "")
 	require.ErrorContains(t, err, "signal: killed", "by the kernel, at the limit")
 	require.NotErrorIs(t, err, context.DeadlineExceeded)

@@ -56,19 +56,21 @@ func TestABlockDeviceHasItsOwnSize(t *testing.T) {
 	losetup := testenv.Program(t, "losetup")
 	p := filepath.Join(t.TempDir(), "disk")
 	require.NoError(t, os.WriteFile(p, make([]byte, 1<<20), 0o600))
-	out, err := exec.Command(losetup, "--find", "--show", p).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	device := strings.TrimSpace(string(out))
-	t.Cleanup(func() { require.NoError(t, exec.Command(losetup, "--detach", device).Run()) })
+	attach := func(flags ...string) string {
+		out, err := exec.Command(losetup, append(flags, "--find", "--show", p)...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		device := strings.TrimSpace(string(out))
+		t.Cleanup(func() { require.NoError(t, exec.Command(losetup, "--detach", device).Run()) })
+		return device
+	}
+	device := attach()
 	got, err := probe.Path(device)
 	require.NoError(t, err)
 	require.Equal(t, storage.BlockDevice, got.Kind)
 	require.EqualValues(t, 1<<20, got.SizeBytes)
 	require.EqualValues(t, 512, got.Blocks.LogicalBytes)
 
-	require.NoError(t, exec.Command(losetup, "--detach", device).Run())
-	out, err = exec.Command(losetup, "--sector-size", "4096", device, p).CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	device = attach("--sector-size", "4096")
 	got, err = probe.Path(device)
 	require.NoError(t, err)
 	require.EqualValues(t, 4096, got.Blocks.LogicalBytes)
