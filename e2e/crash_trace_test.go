@@ -52,6 +52,7 @@ type scene struct {
 	steps   []fault.Step
 	running map[fault.Step][]string
 	hit     bool
+	late    *life          // that of the fault, if what the fault is for was not there at its step
 	faults  sync.WaitGroup // those that last
 	err     error
 }
@@ -120,7 +121,8 @@ func (l *life) named(name string) {
 	}
 }
 
-// see notes a state of a VMI, and injects the fault if that is to be now. The caller has locked s.
+// see notes a state of a VMI, and injects the fault if that is to be now, or as soon as there is
+// what it is for: on a busy host a process is seen later than what it did. The caller has locked s.
 func (s *scene) see(l *life, state string) {
 	if l.seen[state] || l.name == "" {
 		return
@@ -130,7 +132,9 @@ func (s *scene) see(l *life, state string) {
 	s.steps = append(s.steps, step)
 	s.running[step] = s.components(l)
 	if step == s.Step && !s.hit {
-		s.hit = s.inject(l)
+		if s.hit = s.inject(l); !s.hit && l.journey == nil {
+			s.late = l
+		}
 	}
 }
 
@@ -239,6 +243,9 @@ func (s *scene) processes(all []process) {
 		if l.seen["launcher started"] && !now["virt-launcher"] {
 			s.see(l, "launcher ended")
 		}
+	}
+	if s.late != nil && !s.hit {
+		s.hit = s.inject(s.late)
 	}
 }
 
