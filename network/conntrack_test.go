@@ -66,8 +66,12 @@ func TestAttackTheConnectionsOfAGuestFillTheTableOfItsPodAlone(t *testing.T) {
 		count = setting(t, pod, "max") + 20_000
 	}
 	before := setting(t, other, "count")
-	took := s.connections(t, count)
-	inThePod, limit := setting(t, pod, "count"), setting(t, pod, "max")
+	limit := setting(t, pod, "max")
+	inThePod, took := 0, time.Duration(0)
+	for began := time.Now(); inThePod <= min(count, limit)/2 && time.Since(began) < time.Minute; {
+		took = s.connections(t, count)
+		inThePod = setting(t, pod, "count") // on a slow host the first may be forgotten by now
+	}
 	t.Logf("%d connections in %s, %d in the table of the pod, which has room for %d", count, took, inThePod, limit)
 	require.LessOrEqual(t, inThePod, limit)
 	require.Greater(t, inThePod, min(count, limit)/2)
@@ -77,15 +81,19 @@ func TestAttackTheConnectionsOfAGuestFillTheTableOfItsPodAlone(t *testing.T) {
 	// A program of a plain pod, without any privilege.
 	const datagrams = 1000
 	inTheNode := setting(t, plainNode, "count")
+	var c net.PacketConn
 	networktest.In(t, plain, func() {
-		c, err := net.ListenPacket("udp", ":0")
+		var err error
+		c, err = net.ListenPacket("udp", ":0")
 		require.NoError(t, err)
-		defer c.Close()
+	})
+	defer c.Close()
+	require.Eventually(t, func() bool { // some may be lost
 		for n := range datagrams {
 			_, err := c.WriteTo(nil, &net.UDPAddr{IP: net.ParseIP(networktest.WorldAddress), Port: 10000 + n})
 			require.NoError(t, err)
 		}
-	})
-	require.GreaterOrEqual(t, setting(t, plainNode, "count"), inTheNode+datagrams)
+		return setting(t, plainNode, "count") >= inTheNode+datagrams
+	}, time.Minute, 10*time.Millisecond)
 	require.LessOrEqual(t, setting(t, node, "count"), count+100, "a guest's connections count once")
 }

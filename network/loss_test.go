@@ -95,29 +95,37 @@ func kindOf(frame []byte) string {
 	return ""
 }
 
-// The guest asks for routers no more often than the test says: what it gets is what the
-// launcher repeats by itself.
+// The guest asks for routers once: what it gets is what the launcher repeats by itself.
 func TestAGuestGetsItsRouteThoughWhatIsSentFirstIsLost(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		binding vmi.InterfaceBinding
-		asks    string
 		lost    []string
+		// late says that the launcher answers only when the guest's question is lost. It
+		// advertises for some seconds before it waits for another.
+		late bool
 	}{
-		{"the answer behind masquerade", masquerade, "1", []string{"advertisement to the guest"}},
-		{"the answer and the first advertisement after it", masquerade, "1", []string{"advertisement to the guest", toAll}},
-		{"the answer on the network of the pod", bridge, "1", []string{"advertisement to the guest", toAll}},
-		{"its only question", bridge, "1", []string{"solicitation"}},
+		{"the answer behind masquerade", masquerade, []string{"advertisement to the guest"}, false},
+		{"the answer and the first advertisement after it", masquerade, []string{"advertisement to the guest", toAll}, false},
+		{"the answer on the network of the pod", bridge, []string{"advertisement to the guest", toAll}, false},
+		{"its only question", bridge, []string{"solicitation"}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pod, _ := networktest.DualPod(t)
-			cfg := bind(t, pod, instance(tt.binding))
+			cfg := bindLinks(t, pod, instance(tt.binding))
+			if !tt.late {
+				answer(t, pod, cfg)
+			}
 			l := firstOf(tt.lost...)
 			guest := networktest.LossyGuest(t, pod, l.lose, cfg.Attachments[0])
 			// It has no address from which it could have asked yet.
 			networktest.In(t, guest, func() {
-				require.NoError(t, os.WriteFile("/proc/sys/net/ipv6/conf/eth0/router_solicitations", []byte(tt.asks), 0))
+				require.NoError(t, os.WriteFile("/proc/sys/net/ipv6/conf/eth0/router_solicitations", []byte("1"), 0))
 			})
+			if tt.late {
+				require.Eventually(t, func() bool { l.mu.Lock(); defer l.mu.Unlock(); return !l.waits() }, time.Minute, 10*time.Millisecond)
+				answer(t, pod, cfg)
+			}
 			require.Eventually(t, func() bool {
 				return networktest.IP(t, guest, "-6 route show default") != ""
 			}, time.Minute, 10*time.Millisecond)

@@ -100,7 +100,7 @@ func TestABridgedGuestHasTheRouterWhoseLinkLocalAddressItsMACDoesNotMake(t *test
 			networktest.In(t, node, func() {
 				require.NoError(t, os.WriteFile("/proc/sys/net/ipv6/conf/all/forwarding", []byte(forwards), 0))
 			})
-			networktest.IP(t, node, "-6 addr flush dev podlink scope link")
+			flushLinkLocal(t, node)
 			networktest.IP(t, node, "addr add fe80::7/64 dev podlink nodad")
 			if forwards == "1" { // it would answer that it has no route
 				networktest.IP(t, node, "route add 2001:db8::/64 dev podlink")
@@ -127,9 +127,19 @@ func TestABridgedGuestHasTheRouterWhoseLinkLocalAddressItsMACDoesNotMake(t *test
 	}
 }
 
+// flushLinkLocal takes the node's link-local address from the pod's link when the kernel has
+// given it one, which it does some time after the link has its carrier.
+func flushLinkLocal(t *testing.T, node *os.File) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return networktest.IP(t, node, "-6 addr show dev podlink scope link") != ""
+	}, time.Minute, 10*time.Millisecond)
+	networktest.IP(t, node, "-6 addr flush dev podlink scope link")
+}
+
 func TestABridgedGuestHasNoRouterWhereNoneAnswersAtALinkLocalAddress(t *testing.T) {
 	pod, node := networktest.DualPod(t)
-	networktest.IP(t, node, "-6 addr flush dev podlink scope link")
+	flushLinkLocal(t, node)
 	cfg := bind(t, pod, instance(bridge))
 	require.Nil(t, cfg.Attachments[0].DHCP6)
 	require.Len(t, cfg.Notes, 1)

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/podvisor/podvisor/internal/network/networktest"
-	"github.com/podvisor/podvisor/internal/testenv"
 )
 
 // A secondary network may be the segment of the pod network, as with a plugin that bridges
@@ -32,14 +31,12 @@ func TestOneSegmentForBothNetworksOfAPod(t *testing.T) {
 	cfg := bind(t, pod, v)
 	guest := networktest.Guest(t, pod, cfg.Attachments...)
 	networktest.IP(t, guest, "addr add "+second+"/24 dev eth1")
-	answers := networktest.Run(t, node, testenv.Program(t, "busybox"), "arping", "-c", "3", "-w", "5", "-I", "segment", second)
-	require.Contains(t, answers, "["+networktest.SecondaryMAC(1)+"]", "the guest answers")
+	answers := arping(t, node, 3, "segment", second, networktest.SecondaryMAC(1))
 	require.NotContains(t, answers, "["+networktest.PodMAC+"]", "the pod answers for its guest")
-	own := networktest.Run(t, node, testenv.Program(t, "busybox"), "arping", "-c", "1", "-w", "5", "-I", "segment", networktest.PodAddress)
-	require.Contains(t, own, "["+networktest.PodMAC+"]")
+	arping(t, node, 1, "segment", networktest.PodAddress, networktest.PodMAC)
 	networktest.Listen(t, guest, "guest", "tcp", ":8080")
 	attempt{"the bridged interface", node, "tcp", second + ":8080", "guest saw " + networktest.NodeAddress}.check(t)
 	networktest.Lease(t, guest, "eth0")
 	// The guest answers others than its neighbours by its default route.
-	networktest.Run(t, node, testenv.Program(t, "busybox"), "ping", "-c", "1", "-W", "2", "-I", networktest.WorldAddress, networktest.PodAddress)
+	ping(t, node, networktest.PodAddress, "-I", networktest.WorldAddress)
 }

@@ -46,7 +46,7 @@ func client6On(t *testing.T, guest *os.File, iface string) *nclient6.Client {
 		}}
 		conn, err := l.ListenPacket(t.Context(), "udp6", "[::]:546")
 		require.NoError(t, err)
-		c, err = nclient6.NewWithConn(conn, hardware(networktest.PodMAC), nclient6.WithTimeout(time.Second), nclient6.WithRetry(2))
+		c, err = nclient6.NewWithConn(conn, hardware(networktest.PodMAC), nclient6.WithTimeout(time.Second), nclient6.WithRetry(6))
 		require.NoError(t, err)
 	})
 	t.Cleanup(func() { _ = c.Close() })

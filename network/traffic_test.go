@@ -2,7 +2,11 @@ package network_test
 
 import (
 	"context"
+	"errors"
+	"net"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +27,14 @@ var resolver = dhcp.ParseResolvConf([]byte("nameserver 10.96.0.10\nsearch defaul
 // launcher do.
 func bind(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Config {
 	t.Helper()
+	cfg := bindLinks(t, pod, v)
+	answer(t, pod, cfg)
+	return cfg
+}
+
+// bindLinks binds the interfaces, as the handler does.
+func bindLinks(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Config {
+	t.Helper()
 	require.NoError(t, link.Check(pod, nil))
 	s, err := link.Observe(t.Context(), pod)
 	require.NoError(t, err)
@@ -37,6 +49,12 @@ func bind(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Con
 	err = link.Apply(t.Context(), pod, cfg)
 	testenv.Kernel(t, err, "bridges and taps")
 	require.NoError(t, err)
+	return cfg
+}
+
+// answer answers the guest's questions for its configuration, as the launcher does.
+func answer(t *testing.T, pod *os.File, cfg network.Config) {
+	t.Helper()
 	for _, a := range cfg.Attachments {
 		if a.DHCP != nil {
 			serve(t, pod, func(ctx context.Context) error { return dhcp.Server{Resolver: resolver}.Serve(ctx, *a.DHCP) })
@@ -45,7 +63,6 @@ func bind(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Con
 			serve(t, pod, func(ctx context.Context) error { return dhcp.Server{Resolver: resolver}.Serve6(ctx, *a.DHCP6) })
 		}
 	}
-	return cfg
 }
 
 // serve serves in the pod until the test ends.
@@ -72,18 +89,56 @@ type attempt struct {
 
 func (a attempt) check(t *testing.T) {
 	t.Helper()
-	got, err := networktest.Ask(t, a.from, a.protocol, a.to)
+	ask := func() (string, error) { return networktest.Ask(t, a.from, a.protocol, a.to) }
 	if a.want == "" {
+		got, err := ask()
 		require.Error(t, err, "%s: %s", a.name, got)
 		return
 	}
+	got, err := repeated(ask)
 	require.NoError(t, err, a.name)
 	require.Equal(t, a.want, got, a.name)
 }
 
-func ping(t *testing.T, from *os.File, address string) {
+// repeated repeats an attempt until it succeeds, for a minute: on a slow host something may be
+// too late for one, or lost.
+func repeated[T any](try func() (T, error)) (T, error) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		got, err := try()
+		if err == nil || time.Now().After(end) {
+			return got, err
+		}
+	}
+}
+
+func dial(t *testing.T, from *os.File, address string) net.Conn {
 	t.Helper()
-	networktest.Run(t, from, testenv.Program(t, "busybox"), "ping", "-c", "1", "-w", "10", address)
+	c, err := repeated(func() (net.Conn, error) { return networktest.Dial(t, from, "tcp", address) })
+	require.NoError(t, err, address)
+	return c
+}
+
+func ping(t *testing.T, from *os.File, address string, options ...string) {
+	t.Helper()
+	args := append([]string{testenv.Program(t, "busybox"), "ping", "-c", "1", "-W", "2"}, append(options, address)...)
+	out, err := repeated(func() (string, error) { return networktest.Try(t, from, args...) })
+	require.NoError(t, err, out)
+}
+
+// arping asks for the MAC address of an address, up to count times, until mac answers, and
+// returns all answers.
+func arping(t *testing.T, from *os.File, count int, iface, address, mac string) (answers string) {
+	t.Helper()
+	_, err := repeated(func() (string, error) {
+		out, err := networktest.Try(t, from, testenv.Program(t, "busybox"), "arping", "-c", strconv.Itoa(count), "-w", "5", "-I", iface, address)
+		answers += out
+		if err == nil && !strings.Contains(out, "["+mac+"]") {
+			err = errors.New("another answers")
+		}
+		return out, err
+	})
+	require.NoError(t, err, answers)
+	return answers
 }
 
 func TestMasquerade(t *testing.T) {
@@ -201,11 +256,10 @@ func TestConnectionsSurviveBindingAgain(t *testing.T) {
 	guest := networktest.Guest(t, pod, cfg.Attachments[0])
 	networktest.Lease(t, guest, "eth0")
 	networktest.Listen(t, guest, "guest", "tcp", ":8080")
-	c, err := networktest.Dial(t, node, "tcp", networktest.PodAddress+":8080")
-	require.NoError(t, err)
+	c := dial(t, node, networktest.PodAddress+":8080")
 	require.NoError(t, nft.Apply(pod, cfg))
 	require.NoError(t, link.Apply(t.Context(), pod, cfg))
-	_, err = c.Write([]byte("still there\n"))
+	_, err := c.Write([]byte("still there\n"))
 	require.NoError(t, err)
 	got := make([]byte, 100)
 	n := 0
@@ -257,14 +311,10 @@ func TestBridgeOfBothFamilies(t *testing.T) {
 	networktest.IP(t, guest, "route replace default via "+networktest.NodeAddress6)
 	networktest.Listen(t, guest, "guest", "tcp", ":8080")
 	// The address is the guest's when no other has answered its probe.
-	require.Eventually(t, func() bool {
-		_, err := networktest.Try(t, guest, testenv.Program(t, "busybox"), "ping", "-c", "1", "-W", "1", networktest.WorldAddress6)
-		return err == nil
-	}, time.Minute, 10*time.Millisecond)
+	ping(t, guest, networktest.WorldAddress6)
 	attempt{"others reach the guest", node, "tcp", "[" + networktest.PodAddress6 + "]:8080", "guest saw " + networktest.NodeAddress6}.check(t)
-	busybox := testenv.Program(t, "busybox")
-	networktest.Run(t, guest, busybox, "ping", "-c", "1", "-W", "2", "-s", "4000", networktest.WorldAddress6)
-	networktest.Run(t, guest, busybox, "ping", "-c", "1", "-W", "2", "-s", "4000", networktest.WorldAddress)
+	ping(t, guest, networktest.WorldAddress6, "-s", "4000")
+	ping(t, guest, networktest.WorldAddress, "-s", "4000")
 }
 
 // A guest that makes up its link-local address cannot use that one, and needs it for

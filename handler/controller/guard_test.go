@@ -180,7 +180,7 @@ func TestAttackALauncherThatDoesNotSayWhatItHasKeepsTheHandlerForAWhile(t *testi
 	t.Cleanup(func() { _ = l.Close() })
 	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	w.config.Launchers = func() ([]types.UID, error) { return []types.UID{podUID, otherPod}, nil }
-	w.heartbeat = time.Second
+	w.heartbeat, w.answer = time.Second, brief
 	c, _ := w.handle()
 	require.Eventually(t, func() bool {
 		err := c.guard.ready()

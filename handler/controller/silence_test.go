@@ -26,10 +26,12 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// short is a heartbeat for tests, and answer the timeout beside it.
 const (
-	short  = 200 * time.Millisecond
-	answer = time.Second
+	// short is a heartbeat for tests.
+	short = 200 * time.Millisecond
+	// brief is the timeout beside it for launchers that do not answer, and ample that for those
+	// that do, also on a slow host.
+	brief, ample = time.Second, 30 * time.Second
 )
 
 // listen accepts connections in the launcher's place until the test ends.
@@ -68,6 +70,9 @@ func (w *world) condition(t vmi.ConditionType) vmi.Condition {
 
 func accept(*control.Server, protocol.Desired) error { return nil }
 
+// noAnswer is what is said of a launcher that does not answer within the brief timeout.
+var noAnswer = fmt.Sprintf("the launcher does not answer within %s", brief)
+
 // launchers are launchers that do not start their guest, each in its way.
 var launchers = map[string]struct {
 	launch  func(*world)
@@ -88,8 +93,11 @@ var launchers = map[string]struct {
 		}
 	}, reason: "LauncherUnsafe", message: "it is a FIFO"},
 	"it accepts connections and answers nothing": {
-		launch: func(w *world) { w.listen(func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }) },
-		reason: "LauncherUnresponsive", message: "the launcher does not answer within 1s",
+		launch: func(w *world) {
+			w.answer = brief
+			w.listen(func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+		},
+		reason: "LauncherUnresponsive", message: noAnswer,
 	},
 	"it closes connections": {
 		launch: func(w *world) { w.listen(func(c net.Conn) { _ = c.Close() }) },
@@ -202,20 +210,21 @@ func TestAVMIThatCouldNotBeFailedIsNotStopped(t *testing.T) {
 func TestALauncherThatHangsAfterItsStartIsNotReadyUntilItAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.heartbeat = short
+	w.heartbeat, w.answer = short, brief
 	w.hangs()
 	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	c, _ := w.handle()
 	w.phase(vmi.PhaseRunning)
+	froze := time.Now()
 	w.frozen.Store(true)
 	w.eventually("detected", func() bool { return c.session(key, podUID).observe().State == nil })
-	require.Equal(t, corev1.ConditionTrue, ready(w.instance()), "not in the first seconds")
+	require.True(t, ready(w.instance()) == corev1.ConditionTrue || time.Since(froze) > handler.SilenceDelay, "not in the first seconds")
 	w.elapse(handler.SilenceDelay)
 	w.eventually("not ready", func() bool { return ready(w.instance()) == corev1.ConditionFalse })
 	require.Equal(t, "LauncherUnresponsive", w.condition(vmi.ConditionSynchronized).Reason)
-	require.Equal(t, "the launcher does not answer within 1s", w.condition(vmi.ConditionSynchronized).Message)
+	require.Equal(t, noAnswer, w.condition(vmi.ConditionSynchronized).Message)
 	require.Equal(t, "LauncherUnresponsive", w.condition(vmi.ConditionReady).Reason)
-	require.Equal(t, "It is not known whether the guest runs: the launcher does not answer within 1s", w.condition(vmi.ConditionReady).Message)
+	require.Equal(t, "It is not known whether the guest runs: "+noAnswer, w.condition(vmi.ConditionReady).Message)
 	w.elapse(time.Hour)
 	time.Sleep(short)
 	require.Equal(t, vmi.PhaseRunning, w.instance().Status.Phase, "its guest may run as long as its pod does")
@@ -251,19 +260,26 @@ func (s *stalled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestAStreamThatStopsIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.heartbeat = short
+	w.heartbeat, w.answer = short, brief
 	s := &stalled{}
 	s.state.Store(&running)
 	w.serve(s)
 	w.handle()
 	w.phase(vmi.PhaseRunning)
-	time.Sleep(answer + 5*short)
-	require.EqualValues(t, 1, s.watches.Load(), "a stream without changes is in order")
+	var before int64
+	w.eventually("a stream without changes is in order", func() bool { // on a slow host an answer may be late
+		before = s.watches.Load()
+		time.Sleep(brief + 5*short)
+		return s.watches.Load() == before
+	})
+	stopped := time.Now()
 	s.state.Store(&protocol.State{Phase: protocol.Paused, Machine: running.Machine, Disks: running.Disks,
 		Pause: &protocol.Pause{Cause: protocol.PausedByIOError, Volume: "root", Message: "No space left on device"}})
 	w.eventually("paused", func() bool { return w.condition(vmi.ConditionPaused).Reason == "PausedIOError" })
 	require.Equal(t, "The guest was paused by an I/O error on volume root: No space left on device", w.condition(vmi.ConditionPaused).Message)
-	require.EqualValues(t, 2, s.watches.Load())
+	after := s.watches.Load()
+	require.Greater(t, after, before)
+	require.LessOrEqual(t, after, before+max(1, int64(time.Since(stopped)/brief)))
 	w.eventually("event", func() bool { return slices.Contains(w.reasons(), "W IOerror") })
 }
 
@@ -283,11 +299,14 @@ func TestAPutThatIsNotAnsweredIsACondition(t *testing.T) {
 func TestALauncherThatCannotBeReachedIsDialledWithBackOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	began := time.Now()
 	w.handle()
 	time.Sleep(2 * time.Second)
+	dials, written := w.dials.Load(), w.written()
 	// 5 ms growing by half up to a second: 14 attempts in the first 2 s.
-	require.Less(t, w.dials.Load(), int64(25))
-	require.Zero(t, w.written(), "2 s are not worth a write")
+	took := time.Since(began)
+	require.Less(t, dials, 23+int64(took/lastDelay))
+	require.True(t, written == 0 || took > handler.SilenceDelay, "2 s are not worth a write")
 }
 
 func TestAStaleDesiredIsPutAgainWithAHigherGeneration(t *testing.T) {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,8 +50,8 @@ type world struct {
 	events *fake.Clientset
 
 	socket string
-	// heartbeat is the period of a session, with a short timeout. 0: the real ones.
-	heartbeat time.Duration
+	// heartbeat is the period of a session, and answer the timeout beside it. 0: the real ones.
+	heartbeat, answer time.Duration
 	// elapsed is how far the handler's clock is ahead.
 	elapsed atomic.Int64
 	// frozen is true while the launcher hangs.
@@ -213,7 +214,7 @@ func (w *world) handleOn(node string) (c *Controller, stop func()) {
 	c.timing.now = w.now
 	c.guard.reach, c.guard.period = w.reach, 50*time.Millisecond
 	if w.heartbeat != 0 {
-		c.timing.heartbeat, c.timing.answer = w.heartbeat, answer
+		c.timing.heartbeat, c.timing.answer = w.heartbeat, cmp.Or(w.answer, ample)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

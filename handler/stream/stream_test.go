@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -37,6 +38,7 @@ const user = "system:serviceaccount:kubevirt:virt-controller"
 type api struct {
 	t    testing.TB
 	kube kubernetes.Interface
+	ip   string // of the handler
 
 	mu       sync.Mutex
 	hash     string // the annotation of every node
@@ -48,7 +50,8 @@ type api struct {
 
 func newAPI(t testing.TB) *api {
 	t.Helper()
-	a := &api{t: t, issued: map[string]authenticationv1.TokenReviewStatus{}}
+	// No other test gets the port of a handler that was stopped, at an address of its own.
+	a := &api{t: t, ip: fmt.Sprintf("127.%d.%d.%d", 1+rand.N(254), rand.N(255), 1+rand.N(254)), issued: map[string]authenticationv1.TokenReviewStatus{}}
 	s := httptest.NewServer(a)
 	t.Cleanup(s.Close)
 	var err error
@@ -69,7 +72,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		out = n
 	case r.Method == http.MethodGet && path == "/api/v1/namespaces/kubevirt/pods":
-		p := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "127.0.0.1"}}
+		p := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: a.ip}}
 		out = &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{p}}
 	case path == "/api/v1/namespaces/kubevirt/serviceaccounts/virt-controller/token":
 		var q authenticationv1.TokenRequest
@@ -176,7 +179,7 @@ type road struct {
 func newRoad(t testing.TB, change ...func(*ServerConfig)) *road {
 	t.Helper()
 	r := &road{api: newAPI(t), guests: &guests{}}
-	r.serve("127.0.0.1:0", change...)
+	r.serve(net.JoinHostPort(r.ip, "0"), change...)
 	_, port, err := net.SplitHostPort(r.addr)
 	require.NoError(t, err)
 	var number int

@@ -263,13 +263,13 @@ func (s *Supervisor) arrived(a *arrival) {
 	if a.streams--; a.streams > 0 || a.finished != nil || a.discarded != nil {
 		return
 	}
-	a.late = time.AfterFunc(finishWait, func() {
+	a.late = time.AfterFunc(s.finishWait, func() {
 		s.moves.mu.Lock()
 		defer s.moves.mu.Unlock()
 		if a.late == nil || a.finished != nil {
 			return
 		}
-		s.discard(a, &vmi.Finding{Reason: protocol.ReasonNotMoved, Message: fmt.Sprintf("the guest was not asked to run within %s after its memory had come", finishWait)})
+		s.discard(a, &vmi.Finding{Reason: protocol.ReasonNotMoved, Message: fmt.Sprintf("the guest was not asked to run within %s after its memory had come", s.finishWait)})
 	})
 }
 

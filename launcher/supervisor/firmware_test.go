@@ -119,7 +119,7 @@ func startUEFI(t *testing.T, v *vmi.VirtualMachineInstance, env ...string) *pod 
 	t.Helper()
 	p := putUEFI(t, v, env...)
 	// The firmware is slow under emulation.
-	require.Eventually(t, func() bool { return strings.Contains(p.console.String(), "BdsDxe: ") }, 3*time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(p.console.String(), "BdsDxe: ") }, 10*time.Minute, 50*time.Millisecond)
 	return p
 }
 

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -198,7 +199,7 @@ func TestADaemonThatHangsDelaysNoEnd(t *testing.T) {
 
 func TestADaemonThatHangsIsReplacedWhileTheGuestGoesOn(t *testing.T) {
 	t.Parallel()
-	p := newPod(t, bootable(), "ANSWERS=10s")
+	p := newPod(t, bootable(), "ANSWERS=20s")
 	first := 0
 	p.until("the daemon runs", func() bool { first = p.process("libvirtd"); return first != 0 })
 	p.kill(first, unix.SIGSTOP) // at its start, before it can have answered
@@ -363,8 +364,12 @@ func TestADaemonThatEndsDuringAStartLeavesNothingThatPreventsTheNext(t *testing.
 	}
 	// The next daemon answers when the call of the launcher has ended.
 	for end := time.Now().Add(2 * callTimeout); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if pid := p.process("libvirtd"); pid != 0 {
-			p.kill(pid, unix.SIGKILL)
+		pid := p.process("libvirtd")
+		if pid == 0 {
+			continue
+		}
+		if err := unix.Kill(pid, unix.SIGKILL); !errors.Is(err, unix.ESRCH) { // it was ended and is reaped
+			require.NoError(t, err)
 		}
 	}
 	p.phase(protocol.Running)
@@ -383,13 +388,24 @@ func TestAFindingThatStaysIsPublishedOnce(t *testing.T) {
 	v := instance()
 	v.Spec.Domain.Memory.Guest = new(resource.MustParse("8Ti"))
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: v}))
-	messages := map[string]int{}
-	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second) // three tries or more
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for state := range p.client.Watch(ctx) {
-		if state.Finding != nil {
-			messages[state.Finding.Message]++
+	found := make(chan string, 1000)
+	go func() {
+		defer close(found)
+		for state := range p.client.Watch(ctx) {
+			if state.Finding != nil {
+				found <- state.Finding.Message
+			}
 		}
+	}()
+	p.until("a fourth start has failed, after what was found at three was published", func() bool {
+		return len(found) > 0 && strings.Count(p.log.String(), `"start the domain"`) > 3
+	})
+	cancel()
+	messages := map[string]int{}
+	for message := range found {
+		messages[message]++
 	}
 	require.Len(t, messages, 1)
 	for message := range messages {

@@ -254,7 +254,7 @@ func TestAMigrationThatIsAbortedLeavesTheGuestWhereItIs(t *testing.T) {
 
 func TestATargetThatIsNotAskedToFinishNeverRunsTheGuest(t *testing.T) {
 	t.Parallel()
-	from, to := newPod(t, bootable()), newTarget(t, bootable())
+	from, to := newPod(t, bootable()), newTarget(t, bootable(), "FINISH=20s")
 	from.run()
 	m := migration{T: t, uid: "one", from: from, to: to}
 	step := m.perform()

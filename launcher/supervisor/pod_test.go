@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net"
 	"os"
@@ -69,9 +71,12 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	if s.session.answers, err = time.ParseDuration(cmp.Or(os.Getenv("ANSWERS"), "0s")); err != nil {
-		panic(err)
+	for name, period := range map[string]*time.Duration{"ANSWERS": &s.session.answers, "FINISH": &s.finishWait} {
+		if *period, err = time.ParseDuration(cmp.Or(os.Getenv(name), period.String())); err != nil {
+			panic(err)
+		}
 	}
+	s.endTimeout = time.Minute
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	end, err := s.Run(ctx)
@@ -158,7 +163,7 @@ var prepared = sync.OnceValue(func() error {
 type pod struct {
 	*testing.T
 	launcher int // its process
-	client   *control.Client
+	client   repeating
 	keyboard io.WriteCloser // what is written here is typed
 	console  *testenv.Output
 	log      *testenv.Output
@@ -182,7 +187,7 @@ func newPod(t *testing.T, disk map[string][]byte, env ...string) *pod {
 	}
 	p := &pod{T: t, console: &testenv.Output{}, log: &testenv.Output{}, exited: make(chan int, 1)}
 	cmd := exec.Command("unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child", "--mount-proc", "sh", "-c", sandbox)
-	cmd.Env = append(os.Environ(), append([]string{launch + "=1", "IMAGE=" + shared(), "DISK=" + dir, "GRACE=20s", "EMULATION=yes", "LAUNCHER_ROOT=" + testenv.LauncherRoot(t)}, env...)...)
+	cmd.Env = append(os.Environ(), append([]string{launch + "=1", "IMAGE=" + shared(), "DISK=" + dir, "GRACE=5m", "FINISH=1m", "EMULATION=yes", "LAUNCHER_ROOT=" + testenv.LauncherRoot(t)}, env...)...)
 	cmd.Stdout, cmd.Stderr = p.console, p.log
 	p.keyboard, err = cmd.StdinPipe()
 	require.NoError(t, err)
@@ -202,9 +207,9 @@ func newPod(t *testing.T, disk map[string][]byte, env ...string) *pod {
 		p.exited <- cmd.ProcessState.ExitCode()
 		close(done)
 	}()
-	p.client = control.NewClient(func(ctx context.Context) (net.Conn, error) {
+	p.client = repeating{control.NewClient(func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", p.path("kubevirt/sockets/launcher-sock"))
-	})
+	})}
 	p.until("the launcher answers", func() bool {
 		if p.launcher = child(cmd.Process.Pid); p.launcher == 0 {
 			return false
@@ -215,12 +220,81 @@ func newPod(t *testing.T, disk map[string][]byte, env ...string) *pod {
 	return p
 }
 
+// longest is how long a test waits for what is to happen.
+const longest = 5 * time.Minute
+
+// repeating is a client that asks again when something did not answer in time, which it may not
+// on a host that is slow.
+type repeating struct{ *control.Client }
+
+// repeat repeats do, which may be done twice, until it is in time.
+func repeat(ctx context.Context, do func() error) error {
+	for end := time.Now().Add(longest); ; {
+		if err := do(); !late(err) || ctx.Err() != nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+// late says that the launcher did not answer in time, or libvirt, which the launcher asked.
+func late(err error) bool {
+	var timeout net.Error
+	if errors.As(err, &timeout) {
+		return timeout.Timeout()
+	}
+	var refusal *control.Error
+	return errors.As(err, &refusal) && strings.Contains(refusal.Message, context.DeadlineExceeded.Error())
+}
+
+func (c repeating) State(ctx context.Context) (s protocol.State, err error) {
+	err = repeat(ctx, func() error { s, err = c.Client.State(ctx); return err })
+	return s, err
+}
+
+func (c repeating) Stats(ctx context.Context) (s protocol.Stats, err error) {
+	err = repeat(ctx, func() error { s, err = c.Client.Stats(ctx); return err })
+	return s, err
+}
+
+func (c repeating) Put(ctx context.Context, d protocol.Desired) error {
+	return repeat(ctx, func() error { return c.Client.Put(ctx, d) })
+}
+
+func (c repeating) Call(ctx context.Context, call protocol.Call, options, answer any) error {
+	do := func() error { return c.Client.Call(ctx, call, options, answer) }
+	if call == protocol.CallPause || call == protocol.CallUnpause {
+		return repeat(ctx, do)
+	}
+	return do()
+}
+
+func (c repeating) Stream(ctx context.Context, s protocol.Stream) (conn net.Conn, err error) {
+	err = repeat(ctx, func() error { conn, err = c.Client.Stream(ctx, s); return err })
+	return conn, err
+}
+
+func (c repeating) Watch(ctx context.Context) iter.Seq2[protocol.State, error] {
+	return func(yield func(protocol.State, error) bool) {
+		_ = repeat(ctx, func() error {
+			for s, err := range c.Client.Watch(ctx) {
+				if late(err) && ctx.Err() == nil {
+					return err
+				}
+				if !yield(s, err) {
+					return nil
+				}
+			}
+			return nil
+		})
+	}
+}
+
 // path is a path in the launcher's /run.
 func (p *pod) path(name string) string { return fmt.Sprintf("/proc/%d/root/run/%s", p.launcher, name) }
 
 func (p *pod) until(what string, is func() bool) {
 	p.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(longest); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			require.FailNow(p, "timeout: "+what)
 		}

@@ -22,7 +22,7 @@ import (
 const inspect = "PODVISOR_TEST_PROCESSORS"
 
 func printProcessors(dir string) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	p, err := processors(ctx, dir, slog.New(slog.NewJSONHandler(os.Stderr, nil)))
 	if err == nil {

@@ -45,6 +45,27 @@ func run(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// mountNamespace makes a mount namespace for the test, and returns the process that is in it and
+// what executes a program there. Of a mount in the namespace of the tests, the namespaces that
+// others make have a copy, which keeps its device in use.
+func mountNamespace(t *testing.T) (pid string, inside func(args ...string)) {
+	t.Helper()
+	cmd := exec.Command(testenv.Program(t, "unshare"), "--mount", "sh", "-c", "echo && exec cat")
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _, _ = in.Close(), cmd.Wait() })
+	_, err = out.Read(make([]byte, 1)) // it is in the namespace
+	require.NoError(t, err)
+	pid = fmt.Sprint(cmd.Process.Pid)
+	return pid, func(args ...string) {
+		t.Helper()
+		run(t, "nsenter", append([]string{"--mount", "--target", pid}, args...)...)
+	}
+}
+
 func TestADiskInAFileSystemThatGrewIsLargerAtTheNextStart(t *testing.T) {
 	testenv.Root(t)
 	testenv.Program(t, "qemu-img")
@@ -57,8 +78,9 @@ func TestADiskInAFileSystemThatGrewIsLargerAtTheNextStart(t *testing.T) {
 	run(t, "mkfs.ext4", "-q", "-m", "0", store)
 	device := run(t, "losetup", "--find", "--show", store)
 	t.Cleanup(func() { run(t, "losetup", "--detach", device) })
-	run(t, "mount", device, dir)
-	t.Cleanup(func() { run(t, "umount", dir) })
+	pid, inside := mountNamespace(t)
+	inside("mount", device, dir)
+	root = filepath.Join("/proc", pid, "root", root)
 
 	disks, err := makeDisks(t.Context(), withClaim("20Mi"), place{root: root})
 	require.NoError(t, err)
@@ -74,11 +96,11 @@ func TestADiskInAFileSystemThatGrewIsLargerAtTheNextStart(t *testing.T) {
 	require.Less(t, disks["data"].SizeBytes, int64(32<<20), "the file system has not grown yet")
 
 	require.NoError(t, os.Truncate(store, 96<<20))
-	run(t, "umount", dir)
+	inside("umount", dir)
 	run(t, "losetup", "--set-capacity", device)
 	run(t, "e2fsck", "-f", "-y", device)
 	run(t, "resize2fs", device)
-	run(t, "mount", device, dir)
+	inside("mount", device, dir)
 	disks, err = makeDisks(t.Context(), withClaim("64Mi"), place{root: root})
 	require.NoError(t, err)
 	require.EqualValues(t, 64<<20, disks["data"].SizeBytes)

@@ -73,7 +73,7 @@ func securely() *vmi.VirtualMachineInstance {
 // prints waits until the guest has written words. The firmware is slow under emulation.
 func (p *pod) prints(words string) {
 	p.Helper()
-	require.Eventually(p, func() bool { return strings.Contains(p.console.String(), words) }, 3*time.Minute, 50*time.Millisecond)
+	require.Eventually(p, func() bool { return strings.Contains(p.console.String(), words) }, 10*time.Minute, 50*time.Millisecond)
 }
 
 // fallback writes a boot entry to the variables of the firmware, as the installers of

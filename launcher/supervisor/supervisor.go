@@ -118,6 +118,9 @@ type Supervisor struct {
 
 	credentials *credentials
 
+	// They are the constants of these names, except in tests.
+	endTimeout, finishWait time.Duration
+
 	prepared    chan preparation // what is made before it is asked for, once
 	cancelStart context.CancelFunc
 	tried       bool            // the daemon was asked to create the domain
@@ -164,7 +167,10 @@ func New(c Config) (*Supervisor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("become the reaper: %w", err)
 	}
-	s := &Supervisor{config: c, facts: newFacts(), reaper: r, prepared: make(chan preparation, 1), cancelStart: func() {}, addresses: map[string]bool{}, over: make(chan struct{})}
+	s := &Supervisor{
+		config: c, facts: newFacts(), reaper: r, endTimeout: endTimeout, finishWait: finishWait,
+		prepared: make(chan preparation, 1), cancelStart: func() {}, addresses: map[string]bool{}, over: make(chan struct{}),
+	}
 	s.daemon = process.NewDaemon(process.Config{Dir: daemonDir(c.Root), Reaper: r, Logger: c.Logger})
 	s.session = &session{
 		socket: s.daemon.Socket(), logger: c.Logger, ready: make(chan struct{}),
@@ -268,7 +274,7 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	s.config.Logger.Info("the domain ended", "reason", end.Reason, "message", end.Message)
 	written := c.Close()
 	s.conclude(end)
-	within(s.server.Drained(), endTimeout)
+	within(s.server.Drained(), s.endTimeout)
 	within(written, outputTimeout)
 	stopDaemon()
 	daemonDone.Wait()

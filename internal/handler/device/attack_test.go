@@ -1,6 +1,7 @@
 package device
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -63,11 +64,15 @@ func write(path string, content []byte, mode os.FileMode) error {
 // any time.
 func replace(t *testing.T, path string, put func(t *testing.T, path string) error) {
 	t.Helper()
-	for {
-		if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+	for end := time.Now().Add(time.Minute); ; {
+		err := os.Remove(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) && time.Now().Before(end) {
+			continue // it is another kind of file now
+		}
+		if !errors.Is(err, os.ErrNotExist) {
 			require.NoError(t, err)
 		}
-		err := put(t, path)
+		err = put(t, path)
 		if !errors.Is(err, os.ErrExist) && !errors.Is(err, unix.EADDRINUSE) {
 			require.NoError(t, err)
 			return
@@ -169,8 +174,18 @@ func offered(t *testing.T, put func(t *testing.T, path string) error) {
 	defer stop()
 	for range 2 {
 		r := k.next()
-		a, err := k.plugin(r).Allocate(t.Context(), &api.AllocateRequest{ContainerRequests: []*api.ContainerAllocateRequest{{DevicesIds: []string{"tun0"}}}})
-		require.NoError(t, err)
+		var a *api.AllocateResponse
+		require.Eventually(t, func() bool {
+			select {
+			case r = <-k.registered: // the one before may be that of a socket that is gone
+			default:
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			var err error
+			a, err = k.plugin(r).Allocate(ctx, &api.AllocateRequest{ContainerRequests: []*api.ContainerAllocateRequest{{DevicesIds: []string{"tun0"}}}})
+			return err == nil
+		}, time.Minute, 10*time.Millisecond)
 		require.Equal(t, "devices.kubevirt.io/vm=tun", a.ContainerResponses[0].CdiDevices[0].Name)
 		replace(t, socket, put)
 	}

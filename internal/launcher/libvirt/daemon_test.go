@@ -182,7 +182,7 @@ func (e *events) has(want libvirt.Event) {
 // until waits until nothing is wrong any more.
 func (d daemon) until(what string, wrong func() error) {
 	d.Helper()
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		err := wrong()
 		if err == nil {
 			return

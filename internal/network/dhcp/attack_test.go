@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,11 +86,14 @@ func served(t *testing.T) *os.File {
 	networktest.IP(t, guest, "link set eth0 up")
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go networktest.In(t, pod, func() { ended <- Server{Resolver: resolver}.Serve(ctx, offer) })
+	listening := make(chan struct{})
+	server := Server{Resolver: resolver, Listening: sync.OnceFunc(func() { close(listening) })}
+	go networktest.In(t, pod, func() { ended <- server.Serve(ctx, offer) })
 	t.Cleanup(func() {
 		stop()
 		require.NoError(t, <-ended)
 	})
+	<-listening
 	return guest
 }
 

@@ -22,6 +22,9 @@ import (
 const (
 	routerTime = 8 * time.Second
 	routerTick = 20 * time.Millisecond
+	// routerStep is how much of that time passes at most between two questions. While the
+	// process is stopped nothing is asked.
+	routerStep = 5 * routerTick
 	// hopDelay is how long the router may be silent at the link-local address that its MAC
 	// makes before it is asked for another, and hopTick the time between two such questions.
 	hopDelay = 500 * time.Millisecond
@@ -39,7 +42,8 @@ var beyond = netip.MustParseAddr("2001:db8::")
 // answers at a link-local address: at the one that its MAC makes, as most links of Linux
 // do, or at the one from which it says that a packet's hop limit is over. A bridge whose
 // MAC changes while it comes up keeps the address of the one before. It sends datagrams,
-// and waits for eight seconds if there is no answer. If it does not, RouterSilent is set.
+// and waits for eight seconds, without those for which the process is stopped, if there is no
+// answer. If it does not, RouterSilent is set.
 // Without such a route, or if an advertisement of the network has brought it, or if the
 // link is bound already, nothing is done.
 func FindRouter(ctx context.Context, ns *os.File, s *network.State, name string) error {
@@ -124,7 +128,10 @@ func (s *search) router(ctx context.Context, gateway netip.Addr) (netip.Addr, st
 	var known time.Time // since when the gateway's MAC is known
 	tick := time.NewTicker(routerTick)
 	defer tick.Stop()
-	for end := time.Now().Add(routerTime); time.Now().Before(end); <-tick.C {
+	last := time.Now()
+	for passed := time.Duration(0); passed < routerTime; <-tick.C {
+		now := time.Now()
+		passed, last = passed+min(now.Sub(last), routerStep), now
 		s.ask(gateway)
 		macs, err := s.neighbours(ctx)
 		if err != nil {
@@ -147,7 +154,7 @@ func (s *search) router(ctx context.Context, gateway netip.Addr) (netip.Addr, st
 			s.askBeyond(ctx)
 		}
 	}
-	return netip.Addr{}, "", nil
+	return netip.Addr{}, "", context.Cause(ctx) // it may have ended since
 }
 
 // ask has the kernel look for the neighbour. It fails until the pod has an address to send from.

@@ -84,7 +84,7 @@ func (c *Capture) Count(part []byte) (n int) {
 
 // Await waits until a frame with these bytes in it came, and says whether one did.
 func (c *Capture) Await(part []byte) bool {
-	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(waiting); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if c.Has(part) {
 			return true
 		}

@@ -129,7 +129,7 @@ elif [ -n "$router" ]; then
 fi
 set | grep -E "^(ip|mask|subnet|router|dns|domain|search|mtu|hostname|lease|staticroutes|serverid)=" | sort > `+offer+`
 `), 0o755))
-	Run(t, guest, busybox, "udhcpc", "-i", iface, "-f", "-q", "-n", "-t", "20", "-T", "1", "-A", "0",
+	Run(t, guest, busybox, "udhcpc", "-i", iface, "-f", "-q", "-n", "-t", "120", "-T", "1", "-A", "0",
 		"-O", "staticroutes", "-O", "search", "-O", "mtu", "-s", script)
 	b, err := os.ReadFile(offer)
 	require.NoError(t, err)

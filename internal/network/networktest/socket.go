@@ -15,8 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// timeout is how long a connection may take that normally takes milliseconds.
-const timeout = 3 * time.Second
+const (
+	// timeout is how long an attempt to connect takes at most, which normally takes
+	// milliseconds. On a slow host it may not be enough: repeat an attempt that shall succeed.
+	timeout = 3 * time.Second
+	// waiting is how long what shall come is waited for.
+	waiting = time.Minute
+)
 
 // Listen accepts connections in the namespace until the test ends. It sends its
 // name and the client's address to each client: "name saw 192.0.2.7". After that
@@ -64,7 +69,8 @@ func listenUDP(t testing.TB, name, address string) {
 	}()
 }
 
-// Dial connects from the namespace. The connection is closed after the test.
+// Dial connects from the namespace. It fails after some seconds. The connection may last
+// for a minute, and is closed after the test.
 func Dial(t testing.TB, ns *os.File, protocol, address string) (c net.Conn, err error) {
 	t.Helper()
 	In(t, ns, func() { c, err = net.DialTimeout(protocol, address, timeout) })
@@ -72,15 +78,18 @@ func Dial(t testing.TB, ns *os.File, protocol, address string) (c net.Conn, err 
 		return nil, err
 	}
 	t.Cleanup(func() { c.Close() })
-	return c, c.SetDeadline(time.Now().Add(timeout))
+	return c, c.SetDeadline(time.Now().Add(waiting))
 }
 
 // Ask connects from the namespace to a listener of [Listen] and returns the line
-// that it sends.
+// that it sends. It fails after some seconds.
 func Ask(t testing.TB, ns *os.File, protocol, address string) (string, error) {
 	t.Helper()
 	c, err := Dial(t, ns, protocol, address)
 	if err != nil {
+		return "", err
+	}
+	if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return "", err
 	}
 	if protocol == "udp" {
