@@ -227,10 +227,17 @@ func TestCertificatesFollowEachOtherWithoutAGap(t *testing.T) {
 		}
 	}
 	n := 0
+	last := time.Now() // when the webhooks were in force
 	end := time.Now().Add(2 * timeout)
 	for len(authorities) < 2 || len(certificates) < 5 {
 		require.False(t, time.Now().After(end), "%d authorities and %d certificates", len(authorities), len(certificates))
-		require.NoError(t, w.inForce())
+		if err := w.inForce(); err != nil {
+			// A certificate is renewed 8 s before its end: only a host that stood lets it end.
+			require.Greater(t, time.Since(last), 5*time.Second, "%v", err)
+			t.Logf("%s after the last review: %v", time.Since(last).Round(time.Millisecond), err)
+			eventually(t, w.inForce)
+		}
+		last = time.Now()
 		n += 3
 		time.Sleep(20 * time.Millisecond)
 		note(&authorities, secret(w.config.Secret).Data["ca.key"])

@@ -219,7 +219,7 @@ func (p pods) dial(ctx context.Context, network, address string) (net.Conn, erro
 // post sends a body over a connection of its own, reads the whole answer and returns
 // its status.
 func (p pods) post(ctx context.Context, url string, body []byte) (int, error) {
-	client := &http.Client{Transport: &http.Transport{DialContext: p.dial, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	client := &http.Client{Transport: &http.Transport{DialContext: p.dial, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, Timeout: timeout}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, err
@@ -257,13 +257,14 @@ func TestAttackMemoryBombs(t *testing.T) {
 		raw, _ := r.Raw()
 		return bytes.Contains(raw, []byte(`"sockets"`)), r.Error()
 	}
-	eventually(t, func() error {
+	inForce := func() error {
 		completed, err := create(good)
 		if err == nil && !completed {
-			err = errors.New("the webhooks are not in force yet")
+			err = errors.New("the webhooks are not in force")
 		}
 		return err
-	})
+	}
+	eventually(t, inForce)
 	before := controller.most()
 	secret, err := e.kube.CoreV1().Secrets(otherNamespace).Get(t.Context(), certificate.ServingSecret, metav1.GetOptions{})
 	require.NoError(t, err)
@@ -271,7 +272,7 @@ func TestAttackMemoryBombs(t *testing.T) {
 	path := base + certificate.Path("defaults", string(secret.Data[certificate.PathKey]))
 	small := reviewOf(t, good)
 
-	atOnce, all, viaAPI, most := 100, 100, 2, 10*time.Second // as long as the API server waits
+	atOnce, all, viaAPI, most := 100, 100, 2, time.Minute // a busy host may take seconds for anything
 	if os.Getenv("ATTACKS") == "long" {
 		all, viaAPI, most = 2000, 100, 3*time.Second
 	}
@@ -353,9 +354,7 @@ func TestAttackMemoryBombs(t *testing.T) {
 	})
 	t.Logf("virt-certificates had %d MiB at most", kept.most())
 	require.Less(t, kept.most(), 96)
-	completed, err := create(good)
-	require.NoError(t, err)
-	require.True(t, completed)
+	eventually(t, inForce)
 }
 
 // tenant makes a namespace and a user with the right to create VMIs there.

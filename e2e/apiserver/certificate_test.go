@@ -2,9 +2,11 @@ package apiserver
 
 import (
 	"bytes"
+	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,24 +56,63 @@ func keepInstallation(t *testing.T) {
 	a, err := authority.New(authority.Config{Kube: tokenOf(t, "virt-certificates"), Metadata: metadataFor(t, cfg), Namespace: home})
 	require.NoError(t, err)
 	background(t, a.Run)
-	eventually(t, func() error {
-		s, err := world.kube.CoreV1().Secrets(home).Get(t.Context(), certificate.ServingSecret, metav1.GetOptions{})
-		require.NoError(t, err)
-		m, err := world.kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), certificate.Webhooks, metav1.GetOptions{})
-		require.NoError(t, err)
-		v, err := world.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), certificate.Webhooks, metav1.GetOptions{})
-		require.NoError(t, err)
-		ca := s.Data[certificate.AuthoritiesKey]
-		if len(ca) == 0 || !bytes.Equal(ca, m.Webhooks[0].ClientConfig.CABundle) {
-			return errors.New("the authority is not written yet")
+	eventually(t, func() error { return kept(t.Context()) })
+}
+
+// kept says whether the API server trusts the authority of that installation.
+func kept(ctx context.Context) error {
+	s, err := world.kube.CoreV1().Secrets(home).Get(ctx, certificate.ServingSecret, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	m, err := world.kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, certificate.Webhooks, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	v, err := world.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, certificate.Webhooks, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	ca := s.Data[certificate.AuthoritiesKey]
+	if len(ca) == 0 || !bytes.Equal(ca, m.Webhooks[0].ClientConfig.CABundle) {
+		return errors.New("the authority is not written yet")
+	}
+	for _, w := range v.Webhooks {
+		if !bytes.Equal(ca, w.ClientConfig.CABundle) || w.ClientConfig.Service.Path == nil {
+			return errors.New("the authority or the path is not written yet")
 		}
-		for _, w := range v.Webhooks {
-			if !bytes.Equal(ca, w.ClientConfig.CABundle) || w.ClientConfig.Service.Path == nil {
-				return errors.New("the authority or the path is not written yet")
-			}
+	}
+	return nil
+}
+
+// keepOnce does what virt-certificates does until that installation is kept. It is called
+// before any test: until the authority takes the place of that of [answerOwned] everywhere, the
+// API server gets no answer of virt-controller.
+func keepOnce(ctx context.Context) error {
+	cfg := rest.CopyConfig(world.config)
+	cfg.Impersonate.UserName = "system:serviceaccount:" + home + ":virt-certificates"
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	meta, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	a, err := authority.New(authority.Config{Kube: kube, Metadata: meta, Namespace: home})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { _ = a.Run(ctx) })
+	for end := time.Now().Add(timeout); ; time.Sleep(20 * time.Millisecond) {
+		if err := kept(ctx); err == nil || time.Now().After(end) {
+			return err
 		}
-		return nil
-	})
+	}
 }
 
 // TestAttackATokenOfVirtControllerDoesNotChangeTheWebhooks tries what its thief would
@@ -183,7 +224,7 @@ func TestVirtCertificatesMayKeepTheAuthorityAndNoMore(t *testing.T) {
 	before, err := world.kube.CoreV1().Secrets(home).Get(ctx, certificate.AuthoritySecret, get)
 	require.NoError(t, err)
 	// A second installation changes nothing of it.
-	said, err := kubectl(t, "", "apply", "--server-side", "--force-conflicts", "-k", "../../manifests")
+	said, err := kubectl(t, "", "apply", "--server-side", "--force-conflicts", "-k", world.manifests)
 	require.NoError(t, err, said)
 	after, err := world.kube.CoreV1().Secrets(home).Get(ctx, certificate.AuthoritySecret, get)
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -31,6 +32,19 @@ spec: {group: cdi.kubevirt.io, scope: Namespaced, names: {kind: DataVolume, plur
 versions: [{name: v1beta1, served: true, storage: true, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// removeDataVolumes deletes the kind, and returns when it is gone: until then it takes no objects
+// of the next test.
+func removeDataVolumes(t *testing.T, all dynamic.Interface) {
+	t.Helper()
+	eventually(t, func() error {
+		err := all.Resource(definitions).Delete(context.Background(), "datavolumes.cdi.kubevirt.io", metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(errors.New("the kind is still there"), err)
+	})
+}
 
 // filled is a VM whose disks are DataVolumes of these names.
 func (s space) filled(name string, volumes ...string) {
@@ -98,9 +112,7 @@ func TestAVMIsStartedWhenItsDataVolumesAreFilled(t *testing.T) {
 
 	said, err := kubectl(t, dataVolumeKind, "apply", "--server-side", "-f", "-")
 	require.NoError(t, err, said)
-	t.Cleanup(func() {
-		_ = all.Resource(definitions).Delete(context.Background(), "datavolumes.cdi.kubevirt.io", metav1.DeleteOptions{})
-	})
+	t.Cleanup(func() { removeDataVolumes(t, all) })
 	s.awaitPrinted("waits", vmi.StatusProvisioning, "")
 	volumes := all.Resource(vm.DataVolumeResource).Namespace(s.name)
 	made, err := volumes.Get(t.Context(), "root", metav1.GetOptions{})
@@ -157,9 +169,7 @@ func TestTheDisksOfAPoolStayOrGoAsItAsks(t *testing.T) {
 	require.NoError(t, err, said)
 	all, err := dynamic.NewForConfig(world.config)
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		_ = all.Resource(definitions).Delete(context.Background(), "datavolumes.cdi.kubevirt.io", metav1.DeleteOptions{})
-	})
+	t.Cleanup(func() { removeDataVolumes(t, all) })
 	pool := func(kept vmpool.PoolStatePreservation) (s space, of *vmpool.VirtualMachinePool, await func(want ...string)) {
 		s = newSpace(t)
 		s.control(s.asTheController(func(next http.RoundTripper) http.RoundTripper { return counter{next, s.writes} }), func(c *controller.Config) {

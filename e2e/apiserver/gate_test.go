@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -81,12 +82,33 @@ func (s space) gateIs(pod string, want corev1.ConditionStatus) error {
 	if err != nil {
 		return err
 	}
+	return gateOf(p, want)
+}
+
+// gateOf says what the gate of the pod is, if it is not that.
+func gateOf(p *corev1.Pod, want corev1.ConditionStatus) error {
 	for _, c := range p.Status.Conditions {
 		if c.Type == vmi.PodConditionUnpaused && c.Status == want {
 			return nil
 		}
 	}
-	return fmt.Errorf("the gate of pod %s is not %s: %v", pod, want, p.Status.Conditions)
+	return fmt.Errorf("the gate of pod %s is not %s: %v", p.Name, want, p.Status.Conditions)
+}
+
+// awaitGates waits until the gates of all pods of the namespace are open. virt-controller
+// opens them after it has written that a VMI is scheduled, and maybe after its guest runs.
+func (s space) awaitGates() {
+	s.t.Helper()
+	eventually(s.t, func() error {
+		l, err := s.pods.List(s.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range l.Items {
+			err = errors.Join(err, gateOf(&l.Items[i], corev1.ConditionTrue))
+		}
+		return err
+	})
 }
 
 func TestThePodOfAPausedVMIHasItsGateClosedByOneWrite(t *testing.T) {

@@ -321,8 +321,10 @@ func TestNoKubeVirtBesideOneInTheUsualNamespace(t *testing.T) {
 
 func TestWhereKubeVirtIsInstalledNothingIsDone(t *testing.T) {
 	s := newSpace(t)
-	_, err := s.configure("kubevirt", vmi.KubeVirtConfiguration{})
-	require.NoError(t, err)
+	eventually(t, func() error { // until the policy sees none of another namespace any more
+		_, err := s.configure("kubevirt", vmi.KubeVirtConfiguration{})
+		return err
+	})
 	definitions, err := metadata.NewForConfig(world.config)
 	require.NoError(t, err)
 	label := func(value string) {

@@ -81,6 +81,7 @@ func TestAControllerThatStartsAgainWritesNothing(t *testing.T) {
 	s := newSpace(t)
 	stop := s.control()
 	s.start("vm")
+	s.awaitGates()
 	stop()
 	before := s.writes.all()
 	s.control()

@@ -83,9 +83,11 @@ func TestAMigrationIsStoredWithWhatPodvisorSaysOfIt(t *testing.T) {
 func TestAVMISaysHowItMovesAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.control()
+	stop := s.control()
 	v := s.start("vm")
-	s.move(v, s.target(v), func(s *vmi.VirtualMachineInstanceStatus) {
+	target := s.target(v)
+	stop() // it knows no such migration
+	s.move(v, target, func(s *vmi.VirtualMachineInstanceStatus) {
 		s.MigrationState.AbortRequested, s.MigrationState.MigrationPolicyName = true, new("slow")
 		s.MigrationState.MigrationConfiguration = &vmi.MigrationConfiguration{CompletionTimeoutPerGiB: new(int64(7))}
 	})

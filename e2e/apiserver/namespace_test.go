@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -43,20 +42,15 @@ type elsewhere struct {
 const otherNamespace = "podvisor-elsewhere"
 
 // installElsewhere applies the manifests to an API server of their own with this
-// name, with nothing but the namespace set by an overlay.
-func installElsewhere(t *testing.T, name string) elsewhere {
+// name, with the namespace and these lines set by an overlay, and nothing else.
+func installElsewhere(t *testing.T, name string, lines ...string) elsewhere {
 	t.Helper()
 	testenv.Root(t)
 	c, err := cluster.Up(t.Context(), cluster.Config{Name: clusterName + "-" + name, Extent: plan.APIServer, Out: os.Stdout})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Down(context.Background())) })
-	manifests, err := filepath.Abs("../../manifests")
-	require.NoError(t, err)
 	dir := t.TempDir()
-	base, err := filepath.Rel(dir, manifests)
-	require.NoError(t, err)
-	overlay := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: " + otherNamespace + "\nresources: [" + base + "]\n"
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600))
+	require.NoError(t, overlay(dir, "namespace: "+otherNamespace+"\n"+strings.Join(lines, "")))
 	e := elsewhere{t: t, cluster: c, manifests: dir}
 	out, err := e.kubectl("apply", "--server-side", "-k", dir)
 	require.NoError(t, err, out)

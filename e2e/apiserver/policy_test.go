@@ -55,16 +55,20 @@ func (s space) move(v *vmi.VirtualMachineInstance, second *corev1.Pod, change ..
 	s.t.Helper()
 	c, err := client.New(asController())
 	require.NoError(s.t, err)
-	v, err = c.VirtualMachineInstances(s.name).Get(s.t.Context(), v.Name, metav1.GetOptions{})
-	require.NoError(s.t, err)
-	moved := v.DeepCopy()
-	moved.Status.ActivePods[second.UID] = "n2"
-	moved.Status.MigrationState = &vmi.MigrationState{MigrationUID: "m1", SourceNode: "n1", TargetNode: "n2", TargetPod: second.Name}
-	for _, f := range change {
-		f(&moved.Status)
-	}
-	_, err = client.WriteStatus(s.t.Context(), c.VirtualMachineInstances(s.name), v, moved)
-	require.NoError(s.t, err)
+	require.NoError(s.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller writes too
+		v, err := c.VirtualMachineInstances(s.name).Get(s.t.Context(), v.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		moved := v.DeepCopy()
+		moved.Status.ActivePods[second.UID] = "n2"
+		moved.Status.MigrationState = &vmi.MigrationState{MigrationUID: "m1", SourceNode: "n1", TargetNode: "n2", TargetPod: second.Name}
+		for _, f := range change {
+			f(&moved.Status)
+		}
+		_, err = client.WriteStatus(s.t.Context(), c.VirtualMachineInstances(s.name), v, moved)
+		return err
+	}))
 }
 
 func TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports(t *testing.T) {

@@ -190,10 +190,12 @@ func TestAVMOfAPoolCostsOneWriteMoreThanOneAlone(t *testing.T) {
 		}
 		return nil
 	})
+	s.awaitGates()
 	alone := s.writes.from(0)
 	began := time.Now()
 	s.createPool(poolOf(n))
 	s.awaitPoolReadyBeside(n)
+	s.awaitGates()
 	pooled := s.writes.from(len(alone))
 	took := time.Since(began)
 

@@ -400,10 +400,10 @@ func TestASetBeyondAQuotaCostsLittleAndGoesOnWhenItIsLifted(t *testing.T) {
 	require.Contains(t, s.awaitFailure("FailedCreate").Message, "exceeded quota")
 	before, began := len(s.writes.all()), time.Now()
 	time.Sleep(10 * time.Second)
+	s.writesMore(before)
 	after := s.writes.all()[before:]
 	t.Logf("a set of 50 whose VMIs are refused: %d requests in 10 s: %q", len(after), after)
 	require.LessOrEqual(t, len(after), 2+int(time.Since(began)/(2*time.Second)), "one try in two seconds")
-	require.NotEmpty(t, after)
 	s.patchSet(`{"spec":{"paused":true}}`)
 	s.awaitSet(func(o *vmi.VirtualMachineInstanceReplicaSet) bool {
 		return o.Status.Condition(vmi.ConditionReplicaPaused) != nil
@@ -515,16 +515,20 @@ func TestTheWritesOfASetOfAHundred(t *testing.T) {
 		s.awaitSet(func(o *vmi.VirtualMachineInstanceReplicaSet) bool { return o.Status.ReadyReplicas >= n })
 	}
 	s.awaitReady(100)
-	t.Logf("ready after %s", time.Since(began).Round(time.Millisecond))
+	took := time.Since(began)
+	t.Logf("ready after %s", took.Round(time.Millisecond))
+	s.awaitGates()
 	up := counts("create to Running")
 	require.Equal(t, 100, up["POST virtualmachineinstances 201"])
 	require.Equal(t, 100, up["POST pods 201"])
 	require.Equal(t, 100, up["PATCH virtualmachineinstances/status 200"])
 	require.Equal(t, 100, up["PATCH pods/status 200"])
-	require.LessOrEqual(t, up["PATCH virtualmachineinstancereplicasets/status 200"], 30)
+	require.LessOrEqual(t, up["PATCH virtualmachineinstancereplicasets/status 200"], max(30, 2+int(took.Seconds())), "one in a second")
+	began = time.Now()
 	s.scaleTo(0)
 	s.awaitReady(0)
+	took = time.Since(began)
 	down := counts("scale to 0")
 	require.GreaterOrEqual(t, down["DELETE virtualmachineinstances 200"], 100)
-	require.LessOrEqual(t, down["PATCH virtualmachineinstancereplicasets/status 200"], 10)
+	require.LessOrEqual(t, down["PATCH virtualmachineinstancereplicasets/status 200"], max(10, 2+int(took.Seconds())), "one in a second")
 }

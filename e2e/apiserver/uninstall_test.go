@@ -78,7 +78,7 @@ func (e elsewhere) deleteNamespace(dryRun ...string) error {
 
 func TestPodvisorIsNotDeletedUnderVMIs(t *testing.T) {
 	t.Parallel()
-	e := installElsewhere(t, "uninstall")
+	e := installElsewhere(t, "uninstall", longTimeout("uninstall.parts.virt-controller.kubevirt.io"))
 	admin, err := client.New(e.config)
 	require.NoError(t, err)
 	vmis := admin.VirtualMachineInstances("default")

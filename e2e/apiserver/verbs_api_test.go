@@ -36,7 +36,7 @@ func (v *verbs) get(t *testing.T, accept, path string) []byte {
 func TestTheVerbsAreDiscoveredAndDescribed(t *testing.T) {
 	t.Parallel()
 	v := newVerbs(t)
-	require.NoError(t, v.apiServices(t.Context()))
+	eventually(t, func() error { return v.apiServices(t.Context()) })
 	const plain, aggregated = "application/json", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	said := func() string {
 		b, err := os.ReadFile(filepath.Join(filepath.Dir(v.cluster.Kubeconfig), "cp", "log", "kube-apiserver.log"))
@@ -68,6 +68,11 @@ func TestTheVerbsAreDiscoveredAndDescribed(t *testing.T) {
 	described := func() error {
 		if b := v.get(t, plain, "/openapi/v2"); !strings.Contains(string(b), "/apis/subresources.kubevirt.io/v1/namespaces/{namespace}/virtualmachines/{name}/start") {
 			return fmt.Errorf("/openapi/v2 has no verbs")
+		}
+		for _, of := range []string{"v1", "v1alpha3"} {
+			if err := v.kube.Discovery().RESTClient().Get().AbsPath("/openapi/v3/apis/" + vmi.SubresourceGroup + "/" + of).Do(t.Context()).Error(); err != nil {
+				return err
+			}
 		}
 		return nil
 	}

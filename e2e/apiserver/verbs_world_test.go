@@ -39,6 +39,7 @@ import (
 
 	"github.com/podvisor/podvisor/e2e/cluster"
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
+	"github.com/podvisor/podvisor/e2e/install"
 	"github.com/podvisor/podvisor/handler/stream"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/launcher/protocol"
@@ -147,7 +148,7 @@ func (v *verbs) install(ctx context.Context, name string) error {
 	if out, err := apply.CombinedOutput(); err != nil {
 		return fmt.Errorf("apply the manifests: %w: %s", err, out)
 	}
-	return nil
+	return install.Slow(ctx, v.kube, func(string) bool { return true })
 }
 
 // lead takes the lease of virt-controller for the time of the tests.
@@ -495,10 +496,10 @@ func (v *verbs) at(port int, cert *tls.Certificate) *http.Client {
 	if cert != nil {
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert, nil }
 	}
-	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
+	return &http.Client{Timeout: timeout, Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
 		var conn net.Conn
 		err := v.beside(func() (err error) {
-			conn, err = net.DialTimeout("tcp", fmt.Sprintf("%s:%d", plan.ControlPlane.Addr(), port), 10*time.Second)
+			conn, err = net.DialTimeout("tcp", fmt.Sprintf("%s:%d", plan.ControlPlane.Addr(), port), timeout)
 			return err
 		})
 		return conn, err
@@ -584,12 +585,27 @@ func verbPath(namespace, rest string) string {
 	return "/apis/" + vmi.SubresourceGroup + "/v1/namespaces/" + namespace + "/" + rest
 }
 
-// ask sends a request to the API server.
+// unavailable is what the API server itself answers, and passes nothing on, while it takes the
+// verbs for unavailable. On a busy host it does for up to half a minute when virt-controller, or
+// itself, did not run for some seconds.
+const unavailable = "service unavailable"
+
+// again waits a moment after an answer that is [unavailable], and says whether to ask once more.
+func again(began time.Time) bool {
+	time.Sleep(200 * time.Millisecond)
+	return time.Since(began) < timeout
+}
+
+// ask sends a request to the API server, which passes it on.
 func (v *verbs) ask(t *testing.T, cfg *rest.Config, method, path, body string) (int, metav1.Status) {
 	t.Helper()
 	c, err := rest.HTTPClientFor(cfg)
 	require.NoError(t, err)
-	return sendTo(t, c, v.config.Host+path, method, body, nil)
+	for began := time.Now(); ; {
+		if code, s := sendTo(t, c, v.config.Host+path, method, body, nil); s.Message != unavailable || !again(began) {
+			return code, s
+		}
+	}
 }
 
 // sendTo sends a request, and returns the status with what it says.
@@ -607,6 +623,9 @@ func sendTo(t *testing.T, c *http.Client, at, method, body string, h http.Header
 	b, err := io.ReadAll(a.Body)
 	require.NoError(t, err)
 	var s metav1.Status
+	if a.StatusCode == http.StatusServiceUnavailable && strings.TrimSpace(string(b)) == unavailable {
+		return a.StatusCode, metav1.Status{Message: unavailable}
+	}
 	if a.StatusCode >= 400 {
 		require.NoError(t, json.Unmarshal(b, &s), "%d %s", a.StatusCode, b)
 	}
@@ -618,13 +637,18 @@ func (v *verbs) console(t *testing.T, cfg *rest.Config, namespace, name string) 
 	t.Helper()
 	c, err := client.New(cfg)
 	require.NoError(t, err)
-	return c.VirtualMachineInstances(namespace).Console(t.Context(), name)
+	for began := time.Now(); ; {
+		s, err := c.VirtualMachineInstances(namespace).Console(t.Context(), name)
+		if err == nil || !strings.HasSuffix(err.Error(), strconv.Quote(unavailable)) || !again(began) {
+			return s, err
+		}
+	}
 }
 
 // echoes says that the stream is one of a guest.
 func echoes(t *testing.T, c net.Conn) {
 	t.Helper()
-	require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, c.SetDeadline(time.Now().Add(timeout)))
 	_, err := io.WriteString(c, "hello")
 	require.NoError(t, err)
 	b := make([]byte, 5)
@@ -641,7 +665,7 @@ func (v *verbs) dial(t *testing.T) net.Conn {
 	require.True(t, roots.AppendCertsFromPEM(v.config.CAData))
 	u, err := url.Parse(v.config.Host)
 	require.NoError(t, err)
-	c, err := tls.DialWithDialer(&net.Dialer{Timeout: 20 * time.Second}, "tcp", u.Host, &tls.Config{RootCAs: roots, NextProtos: []string{"http/1.1"}})
+	c, err := tls.DialWithDialer(&net.Dialer{Timeout: timeout}, "tcp", u.Host, &tls.Config{RootCAs: roots, NextProtos: []string{"http/1.1"}})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c

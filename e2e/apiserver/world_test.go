@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +42,9 @@ const timeout = 2 * time.Minute
 
 // world is the API server that all tests share.
 var world struct {
+	// manifests is the folder that was applied.
+	manifests string
+
 	config *rest.Config
 	kube   kubernetes.Interface
 	vmis   *client.Client
@@ -58,6 +62,7 @@ func TestMain(m *testing.M) {
 	}
 	world.err = err
 	code := m.Run()
+	_ = os.RemoveAll(world.manifests)
 	if err := theVerbs.v.down(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "remove the API server of the verbs:", err)
 		code = max(code, 1)
@@ -84,11 +89,43 @@ func setUp(ctx context.Context, c *cluster.Cluster) error {
 	if world.vmis, err = client.New(world.config); err != nil {
 		return err
 	}
-	apply := exec.CommandContext(ctx, c.Kubectl, "--kubeconfig", c.Kubeconfig, "apply", "--server-side", "-k", "../../manifests")
+	if world.manifests, err = os.MkdirTemp("", "manifests"); err != nil {
+		return err
+	}
+	if err := overlay(world.manifests, longTimeout("owned.virt-controller.kubevirt.io")); err != nil {
+		return err
+	}
+	apply := exec.CommandContext(ctx, c.Kubectl, "--kubeconfig", c.Kubeconfig, "apply", "--server-side", "-k", world.manifests)
 	if out, err := apply.CombinedOutput(); err != nil {
 		return fmt.Errorf("apply the manifests: %w: %s", err, out)
 	}
-	return errors.Join(settled(ctx), makeNode(ctx, world.kube), answerOwned(ctx, world.config, clusterName, home))
+	return errors.Join(settled(ctx), makeNode(ctx, world.kube), answerOwned(ctx, world.config, clusterName, home), keepOnce(ctx))
+}
+
+// overlay makes the folder an overlay of the manifests with these lines.
+func overlay(dir, lines string) error {
+	manifests, err := filepath.Abs("../../manifests")
+	if err != nil {
+		return err
+	}
+	base, err := filepath.Rel(dir, manifests)
+	if err != nil {
+		return err
+	}
+	text := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [" + base + "]\n" + lines
+	return os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600)
+}
+
+// longTimeout are lines of an overlay that have the API server wait for the answer of a validating
+// webhook as long as it can: on a busy host it may take longer than the manifests say.
+func longTimeout(webhook string) string {
+	return `patches:
+- patch: |
+    apiVersion: admissionregistration.k8s.io/v1
+    kind: ValidatingWebhookConfiguration
+    metadata: {name: virt-controller.kubevirt.io}
+    webhooks: [{name: ` + webhook + `, timeoutSeconds: 30}]
+`
 }
 
 // settled waits until the kind is served and the policies are in force, which is
@@ -208,6 +245,17 @@ func (w *writes) from(i int) []write {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.list[i:])
+}
+
+// writesMore waits until there is a write at the place.
+func (s space) writesMore(place int) {
+	s.t.Helper()
+	eventually(s.t, func() error {
+		if len(s.writes.from(0)) <= place {
+			return errors.New("nothing more was written")
+		}
+		return nil
+	})
 }
 
 func texts(all []write) []string {

@@ -96,11 +96,11 @@ func (l life) images() {
 func (l life) pods() {
 	l.step("pods run on both nodes, with user namespaces too", func(t *testing.T, w world) {
 		w.apply(manifest)
-		w.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
+		w.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=5m")
 	})
 	l.step("pods resolve and reach Services from any node", func(t *testing.T, w world) {
 		for _, pod := range []string{"client-n1", "client-n2"} {
-			require.Equal(t, "web\n", w.kubectl("exec", pod, "--", "wget", "-qO-", "http://web"), pod)
+			w.awaitWeb(pod)
 			require.Contains(t, w.kubectl("exec", pod, "--", "nslookup", "kubernetes.default.svc.cluster.local"), plan.APIService.String())
 		}
 	})
@@ -135,10 +135,7 @@ func (l life) killed() {
 		w.kill("cp", "n1")
 		up(t, l.config)
 		require.Equal(t, id, w.id(), "the cluster was not started anew")
-		require.Eventually(t, func() bool {
-			out, err := w.try("exec", "client-n2", "--", "wget", "-qO-", "http://web")
-			return err == nil && out == "web\n"
-		}, timeout, 200*time.Millisecond)
+		w.awaitWeb("client-n2")
 	})
 }
 
@@ -280,6 +277,15 @@ func (w world) apply(manifest string) {
 	cmd.Stdin = strings.NewReader(manifest)
 	out, err := cmd.CombinedOutput()
 	require.NoError(w.t, err, string(out))
+}
+
+// awaitWeb waits until the pod gets what the Service web serves.
+func (w world) awaitWeb(pod string) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		out, err := w.try("exec", pod, "--", "wget", "-qO-", "http://web")
+		return err == nil && out == "web\n"
+	}, timeout, 200*time.Millisecond, pod)
 }
 
 // programs are the programs that run on a host.

@@ -18,10 +18,10 @@ import (
 
 const (
 	// startTimeout limits how long a new cluster takes to be well.
-	startTimeout = 3 * time.Minute
+	startTimeout = 10 * time.Minute
 	// repairTimeout limits how long a running cluster takes to repair itself;
 	// after that it is started anew.
-	repairTimeout = 45 * time.Second
+	repairTimeout = 3 * time.Minute
 )
 
 // Up makes the cluster run and returns when it is well: its API serves, its

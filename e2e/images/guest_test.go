@@ -21,7 +21,7 @@ import (
 	"github.com/podvisor/podvisor/internal/testenv"
 )
 
-const bootTimeout = 2 * time.Minute
+const bootTimeout = 6 * time.Minute
 
 // demo is a demo guest under a plain QEMU.
 type demo struct {

@@ -94,7 +94,7 @@ func TestTheLauncherImageBootsTheDemoGuestWithoutPrivileges(t *testing.T) {
 	t.Cleanup(func() { cancel(); <-ended })
 
 	serial := filepath.Join(root, "tmp", "serial.log")
-	if !waitFor(t, 90*time.Second, func() bool {
+	if !waitFor(t, 6*time.Minute, func() bool {
 		b, _ := os.ReadFile(serial)
 		return strings.Contains(string(b), "podvisor-guest: ready, serving HTTP on port 80")
 	}) {

@@ -80,12 +80,12 @@ func Delete(ctx context.Context, c Config) error {
 		return fmt.Errorf("write the overlay of the manifests: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	_, err = c.Kubectl.Run(ctx, "delete", "--ignore-not-found", "--timeout=90s", "-k", dir)
+	_, err = c.Kubectl.Run(ctx, "delete", "--ignore-not-found", "--timeout=5m", "-k", dir)
 	return err
 }
 
 func (c Config) rollout(ctx context.Context, what string) error {
-	_, err := c.Kubectl.Run(ctx, "-n", Namespace, "rollout", "status", what, "--timeout=120s")
+	_, err := c.Kubectl.Run(ctx, "-n", Namespace, "rollout", "status", what, "--timeout=10m")
 	if err == nil {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (c Config) rollout(ctx context.Context, what string) error {
 // them, and their kubelets have reported the devices, which they do every ten
 // seconds.
 func (c Config) schedulable(ctx context.Context) error {
-	return retry(ctx, time.Minute, func() error {
+	return retry(ctx, 5*time.Minute, func() error {
 		nodes, err := c.Kubectl.Run(ctx, "get", "nodes", "-l", "kubevirt.io/schedulable=true",
 			"-o", `jsonpath={range .items[*]}{.metadata.name}={.status.allocatable.devices\.kubevirt\.io/tun}{"\n"}{end}`)
 		if err != nil {
@@ -121,7 +121,7 @@ func (c Config) schedulable(ctx context.Context) error {
 // policies only every five seconds and refuses its objects until then.
 func (c Config) accepts(ctx context.Context) error {
 	const probe = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "probe"}, "spec": {"domain": {"memory": {"guest": "64Mi"}}}}`
-	return retry(ctx, 30*time.Second, func() error {
+	return retry(ctx, 5*time.Minute, func() error {
 		_, err := c.Kubectl.RunInput(ctx, strings.NewReader(probe), "create", "--dry-run=server", "-f", "-")
 		return err
 	})

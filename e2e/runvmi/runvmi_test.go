@@ -49,7 +49,7 @@ spec:
       userData: |
         #!/bin/sh
         mkfifo /run/open
-        nc -w 10 ` + greeter + ` <>/run/open >/www/copy
+        nc -w 120 ` + greeter + ` <>/run/open >/www/copy
         echo "the copy is made" > /dev/console
 `
 
@@ -169,7 +169,7 @@ func TestAGuestIsOnTheNetworkOfItsHostByPasst(t *testing.T) {
 		testenv.Program(t, name)
 	}
 	namespace := host(t)
-	g := guest{T: t, manifest: manifest, host: []string{"ip", "netns", "exec", namespace}, toBoot: 3 * time.Minute, toEnd: time.Minute}
+	g := guest{T: t, manifest: manifest, host: []string{"ip", "netns", "exec", namespace}, toBoot: 6 * time.Minute, toEnd: 3 * time.Minute}
 	g.start()
 	g.says("podvisor-guest: eth0 has address " + inside)
 	g.says("the copy is made")

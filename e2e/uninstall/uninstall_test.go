@@ -186,6 +186,8 @@ func (w *world) requireGone() {
 func TestPodvisorIsDeletedAsItIsInstalled(t *testing.T) {
 	w := newWorld(t)
 	w.step("install", func() { require.NoError(t, install.Install(t.Context(), w.config)) })
+	// Nothing is applied again until all is deleted.
+	require.NoError(t, install.Slow(t.Context(), w.kube, func(name string) bool { return strings.HasPrefix(name, "uninstall.parts.") }))
 	w.step("start a VMI", func() { w.start("first") })
 	w.step("delete -k is refused while there is a VMI", func() {
 		err := install.Delete(t.Context(), w.config)
@@ -219,7 +221,7 @@ func TestPodvisorIsDeletedAsItIsInstalled(t *testing.T) {
 		w.kubectl("delete", "--ignore-not-found", "--wait=false", "validatingwebhookconfiguration", "virt-controller.kubevirt.io")
 		w.kubectl("patch", "validatingwebhookconfiguration", "virt-controller.kubevirt.io", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 		w.kubectl("-n", install.Namespace, "delete", "daemonset", "virt-handler")
-		w.kubectl("-n", install.Namespace, "wait", "--for=delete", "pod", "-l", "kubevirt.io=virt-handler", "--timeout=60s")
+		w.kubectl("-n", install.Namespace, "wait", "--for=delete", "pod", "-l", "kubevirt.io=virt-handler", "--timeout=5m")
 		w.eventually(func() error {
 			left := w.kubectl("get", "vm,vmi", "--all-namespaces", "-o", "jsonpath={.items[*].metadata.finalizers}")
 			if left != "" {
@@ -235,10 +237,10 @@ func TestPodvisorIsDeletedAsItIsInstalled(t *testing.T) {
 
 	w.step("delete the namespace alone", func() {
 		require.NoError(t, install.Install(t.Context(), w.config))
-		w.kubectl("delete", "namespace", install.Namespace, "--timeout=90s")
+		w.kubectl("delete", "namespace", install.Namespace, "--timeout=5m")
 		// Deletions of namespaces are finished only while every API answers.
 		w.kubectl("create", "namespace", "short")
-		w.kubectl("delete", "namespace", "short", "--timeout=60s")
+		w.kubectl("delete", "namespace", "short", "--timeout=5m")
 		w.requireClean()
 	})
 
