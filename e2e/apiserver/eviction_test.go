@@ -240,7 +240,7 @@ func TestOnlyThePodsOfVMIsAreReviewed(t *testing.T) {
 	t.Parallel()
 	w := newWebhooks(t, reviewEvictions(t))
 	w.serve()
-	w.control()
+	stop := w.control()
 	v := w.start("vm", strategy(vmi.EvictionExternal))
 	mine := w.pod(v)
 	w.awaitEvictionReviews(mine)
@@ -261,7 +261,9 @@ func TestOnlyThePodsOfVMIsAreReviewed(t *testing.T) {
 	w.goes(p)
 	require.Equal(t, before, w.reviews.Load(), "a pod of another name is not reviewed")
 
-	// Another pod of the VMI, which is not the one that it runs in.
+	// Another pod of the VMI, which is not the one that it runs in. virt-controller would delete
+	// it: there is no node n2.
+	stop()
 	p = w.target(v)
 	before = w.reviews.Load()
 	require.ErrorContains(t, w.evict(p), "Eviction request for target Pod")
