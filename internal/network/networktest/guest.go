@@ -129,8 +129,16 @@ elif [ -n "$router" ]; then
 fi
 set | grep -E "^(ip|mask|subnet|router|dns|domain|search|mtu|hostname|lease|staticroutes|serverid)=" | sort > `+offer+`
 `), 0o755))
-	Run(t, guest, busybox, "udhcpc", "-i", iface, "-f", "-q", "-n", "-t", "120", "-T", "1", "-A", "0",
-		"-O", "staticroutes", "-O", "search", "-O", "mtu", "-s", script)
+	args := []string{busybox, "udhcpc", "-i", iface, "-f", "-q", "-n", "-t", "20", "-T", "1", "-A", "0",
+		"-O", "staticroutes", "-O", "search", "-O", "mtu", "-s", script}
+	// It asks three times for what it was offered, and ends: on a slow host the answer may be late.
+	_, err := Try(t, guest, args...)
+	for end := time.Now().Add(waiting); err != nil && time.Now().Before(end); {
+		_, err = Try(t, guest, args...)
+	}
+	if err != nil {
+		Run(t, guest, args...)
+	}
 	b, err := os.ReadFile(offer)
 	require.NoError(t, err)
 	return string(b)
