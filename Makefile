@@ -5,8 +5,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 CLUSTER ?= dev
-CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0
-LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
+CONTROLLER_GEN = $(shell hack/tool controller-gen)
+LINT = $(shell hack/tool golangci-lint)
 E2E := go -C e2e run
 
 # Nested modules that are not part of the test of the cluster: importers of the

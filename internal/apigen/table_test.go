@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"go/format"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -78,7 +79,11 @@ var schemas = sync.OnceValues(func() ([]*definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wholeSchemas(strings.Fields("go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0"), groups)
+	program, err := exec.Command("hack/tool", "controller-gen").Output()
+	if err != nil {
+		return nil, err
+	}
+	return wholeSchemas(strings.Fields(string(program)), groups)
 })
 
 // plural is the name of the resource with its group.
