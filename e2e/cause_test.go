@@ -128,12 +128,15 @@ func TestTriesToPullAnImageAreOneWriteAndOneEvent(t *testing.T) {
 	v.Spec.Volumes[0].ContainerDisk.Image = "localhost:1/podvisor/missing:e2e"
 	v = s.create(v)
 	eventually(t, long, func() error {
-		for _, c := range s.pod(v).Status.ContainerStatuses {
-			if w := c.State.Waiting; w != nil && w.Reason == "ImagePullBackOff" {
-				return nil
+		pods := s.pods(v)
+		for _, p := range pods {
+			for _, c := range p.Status.ContainerStatuses {
+				if w := c.State.Waiting; w != nil && w.Reason == "ImagePullBackOff" {
+					return nil
+				}
 			}
 		}
-		return fmt.Errorf("the kubelet does not back off: %+v", s.pod(v).Status.ContainerStatuses)
+		return fmt.Errorf("the kubelet does not back off: %+v", pods)
 	})
 	require.Contains(t, s.awaitReason("waits", "ImagePullBackOff"), "volume root: ")
 	said := s.get("waits")
