@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 CLUSTER ?= dev
-CONTROLLER_GEN = $(shell hack/tool controller-gen)
+CONTROLLER_GEN := hack/tool controller-gen
 LINT = $(shell hack/tool golangci-lint)
 E2E := go -C e2e run
 

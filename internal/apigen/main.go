@@ -25,7 +25,7 @@ const (
 )
 
 func main() {
-	gen := flag.String("controller-gen", "controller-gen", "the `command` that makes schemas of all fields")
+	gen := flag.String("controller-gen", "hack/tool controller-gen", "the `command` that makes schemas of all fields")
 	whole := flag.String("whole", "", "write only the schemas of all typed fields, served or not, to this `folder`")
 	flag.Parse()
 	if err := run(strings.Fields(*gen), *whole); err != nil {

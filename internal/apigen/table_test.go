@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"go/format"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -79,11 +78,7 @@ var schemas = sync.OnceValues(func() ([]*definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := exec.Command("hack/tool", "controller-gen").Output()
-	if err != nil {
-		return nil, err
-	}
-	return wholeSchemas(strings.Fields(string(program)), groups)
+	return wholeSchemas([]string{"hack/tool", "controller-gen"}, groups)
 })
 
 // plural is the name of the resource with its group.

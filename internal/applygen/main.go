@@ -39,7 +39,7 @@ var (
 )
 
 func main() {
-	gen := flag.String("controller-gen", "controller-gen", "the `command` that makes the apply configurations")
+	gen := flag.String("controller-gen", "hack/tool controller-gen", "the `command` that makes the apply configurations")
 	flag.Parse()
 	if err := run(strings.Fields(*gen)); err != nil {
 		fmt.Fprintln(os.Stderr, "applygen:", err)
