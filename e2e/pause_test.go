@@ -54,10 +54,10 @@ func TestAPausedVMIIsOutOfItsServices(t *testing.T) {
 	s := newSpace(t)
 	u := s.user("edit")
 	pause := func() {
-		patiently(t, func() error { return u.vmis.Pause(t.Context(), "still", vmi.PauseOptions{}) })
+		doneOnce(t, func() error { return u.vmis.Pause(t.Context(), "still", vmi.PauseOptions{}) })
 	}
 	unpause := func() {
-		patiently(t, func() error { return u.vmis.Unpause(t.Context(), "still", vmi.UnpauseOptions{}) })
+		doneOnce(t, func() error { return u.vmis.Unpause(t.Context(), "still", vmi.UnpauseOptions{}) })
 	}
 	s.service("still")
 	seen := s.newVisitor()

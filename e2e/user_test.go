@@ -90,22 +90,27 @@ type terminal struct {
 	err   error
 }
 
-// patiently makes a call again while it is said that who is to answer does not. On a busy host
-// an answer may take longer than virt-controller waits. What such a call has done already is a
-// conflict the next time.
+// patiently makes a call again while the answer is that it cannot be done now. On a busy host a
+// node or a launcher may take longer to answer than virt-controller waits.
 func patiently(t *testing.T, call func() error) {
 	t.Helper()
-	tries := 0
 	eventually(t, soon, func() error {
-		tries++
 		err := call()
-		switch {
-		case err == nil, tries > 1 && apierrors.IsConflict(err):
-			return nil
-		case apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
-			t.Log(err)
-		default:
+		if !apierrors.IsServiceUnavailable(err) {
 			require.NoError(t, err)
+		}
+		return err
+	})
+}
+
+// doneOnce is patiently for a call that is a conflict when it was done, though its answer was late.
+func doneOnce(t *testing.T, call func() error) {
+	t.Helper()
+	tries := 0
+	patiently(t, func() error {
+		err := call()
+		if tries++; tries > 1 && apierrors.IsConflict(err) {
+			return nil
 		}
 		return err
 	})
