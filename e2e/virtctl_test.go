@@ -348,18 +348,9 @@ func virtctlAgent(t *testing.T, c virtctl) {
 		"guestosinfo", "homeless")
 }
 
-// freePort is a port of this host that no program listens on.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 func virtctlPorts(t *testing.T, c virtctl) {
 	for _, target := range []string{"vmi/tool", "vm/tool", "vmi/tool/" + c.name} {
-		port := freePort(t)
+		port := testenv.Port(t)
 		r := c.start("port-forward", target, fmt.Sprintf("%d:80", port))
 		r.says(fmt.Sprintf("forwarding tcp 127.0.0.1:%d to 80", port))
 		for range 2 {
@@ -387,7 +378,7 @@ func virtctlPorts(t *testing.T, c virtctl) {
 	require.Zero(t, r.ends(soon), &r.errs)
 
 	// A port that no program of the guest listens on.
-	port := freePort(t)
+	port := testenv.Port(t)
 	r = c.start("port-forward", "vmi/tool", fmt.Sprintf("%d:81", port))
 	r.says("forwarding tcp")
 	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))

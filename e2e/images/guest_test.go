@@ -45,7 +45,7 @@ func start(t *testing.T, seed map[string]string, args ...string) *demo {
 	disk := filepath.Join(dir, "disk.qcow2")
 	require.NoError(t, os.WriteFile(disk, files(t, built(t, "demo-guest"))["/disk/demo-guest.qcow2"].Content, 0o644))
 	d := &demo{t: t, monitor: filepath.Join(dir, "qmp"), ended: make(chan error, 1), more: make(chan struct{}, 1)}
-	port := freePort(t)
+	port := testenv.Port(t)
 	d.url = fmt.Sprintf("http://127.0.0.1:%d", port)
 	args = append([]string{"-M", "q35", "-accel", "tcg,tb-size=32", "-cpu", "max", "-m", "128", "-nodefaults", "-display", "none",
 		"-no-reboot", "-serial", "stdio", "-qmp", "unix:" + d.monitor + ",server=on,wait=off",
@@ -167,14 +167,6 @@ func seedDisk(t *testing.T, dir string, seed map[string]string) string {
 	_, err = run(t.Context(), dir, "mcopy", append(args, "::")...)
 	require.NoError(t, err)
 	return disk
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 func TestTheDemoGuestDoesWhatItsSeedSaysAndPowersOffInOrder(t *testing.T) {

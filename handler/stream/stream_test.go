@@ -50,7 +50,8 @@ type api struct {
 
 func newAPI(t testing.TB) *api {
 	t.Helper()
-	// No other test gets the port of a handler that was stopped, at an address of its own.
+	// No other test gets the port of a handler that was stopped, at an address of its own, and
+	// no other process: the kernel gives none below 32768 away.
 	a := &api{t: t, ip: fmt.Sprintf("127.%d.%d.%d", 1+rand.N(254), rand.N(255), 1+rand.N(254)), issued: map[string]authenticationv1.TokenReviewStatus{}}
 	s := httptest.NewServer(a)
 	t.Cleanup(s.Close)
@@ -179,14 +180,9 @@ type road struct {
 func newRoad(t testing.TB, change ...func(*ServerConfig)) *road {
 	t.Helper()
 	r := &road{api: newAPI(t), guests: &guests{}}
-	r.serve(net.JoinHostPort(r.ip, "0"), change...)
-	_, port, err := net.SplitHostPort(r.addr)
-	require.NoError(t, err)
-	var number int
-	_, err = fmt.Sscan(port, &number)
-	require.NoError(t, err)
+	r.serve(net.JoinHostPort(r.ip, "8186"), change...)
 	tokens := &Tokens{Accounts: r.kube.CoreV1().ServiceAccounts("kubevirt"), Account: "virt-controller", PodName: "virt-controller-1", PodUID: "p1"}
-	r.dialer = NewDialer(DialerConfig{Nodes: r.kube.CoreV1().Nodes(), Handlers: r.kube.CoreV1().Pods("kubevirt"), Token: tokens.Token, Refused: tokens.Forget, Port: number})
+	r.dialer = NewDialer(DialerConfig{Nodes: r.kube.CoreV1().Nodes(), Handlers: r.kube.CoreV1().Pods("kubevirt"), Token: tokens.Token, Refused: tokens.Forget, Port: 8186})
 	return r
 }
 
