@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -99,20 +101,23 @@ func keepOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := authority.New(authority.Config{Kube: kube, Metadata: meta, Namespace: home})
+	var log bytes.Buffer // no one writes to it any more when it is read
+	a, err := authority.New(authority.Config{Kube: kube, Metadata: meta, Namespace: home, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
 	wg.Go(func() { _ = a.Run(ctx) })
-	for end := time.Now().Add(timeout); ; time.Sleep(20 * time.Millisecond) {
-		if err := kept(ctx); err == nil || time.Now().After(end) {
-			return err
-		}
+	end := time.Now().Add(timeout)
+	for err = kept(ctx); err != nil && time.Now().Before(end); err = kept(ctx) {
+		time.Sleep(20 * time.Millisecond)
 	}
+	cancel()
+	if wg.Wait(); err != nil {
+		return fmt.Errorf("%w; the authority says: %s", err, &log)
+	}
+	return nil
 }
 
 // TestAttackATokenOfVirtControllerDoesNotChangeTheWebhooks tries what its thief would

@@ -19,6 +19,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -135,6 +136,17 @@ func TestAttackForgedHeadersAtThePortOfVirtControllerAreRefused(t *testing.T) {
 // answers sends bytes to the API server, and a request that closes the connection, and
 // returns the codes of all answers.
 func (v *verbs) answers(t *testing.T, text string) (codes []int) {
+	t.Helper()
+	eventually(t, func() error {
+		if codes = v.answersOnce(t, text); slices.Contains(codes, http.StatusServiceUnavailable) {
+			return fmt.Errorf("the API server takes the verbs for gone: %v", codes)
+		}
+		return nil
+	})
+	return codes
+}
+
+func (v *verbs) answersOnce(t *testing.T, text string) (codes []int) {
 	t.Helper()
 	c := v.dial(t)
 	defer func() { _ = c.Close() }()
