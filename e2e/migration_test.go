@@ -323,10 +323,11 @@ func TestAGuestMovesThereAndBackAndItsUsersGoOn(t *testing.T) {
 				began := time.Now()
 				m := s.moves("mover")
 				whole = append(whole, time.Since(began))
+				logs := s.logsOf(m)
 				v = s.moved(m, from)
 				after := visitor.goesOn("http://mover", before)
 				byICMP, byTCP = append(byICMP, pings.end()), append(byTCP, dials.end())
-				parts = append(parts, s.switchover(m, pings))
+				parts = append(parts, s.switchover(logs, pings))
 				byClock = append(byClock, after.offset-before.offset)
 				before = after
 				require.Equal(t, files, visitor.awaitPage("http://mover/cgi-bin/files"), "the guest has the files that it had")
@@ -375,6 +376,7 @@ func TestAnIdleGuestThatMovesAnswersUntilTheSwitch(t *testing.T) {
 			return nil
 		})
 		m := s.moves("idle")
+		logs := s.logsOf(m)
 		v = s.moved(m, from)
 		after := pings.count()
 		eventually(t, soon, func() error {
@@ -384,7 +386,7 @@ func TestAnIdleGuestThatMovesAnswersUntilTheSwitch(t *testing.T) {
 			return nil
 		})
 		all = append(all, pings.end())
-		parts = append(parts, s.switchover(m, pings))
+		parts = append(parts, s.switchover(logs, pings))
 	}
 	slices.Sort(all)
 	t.Logf("ICMP every 5 ms: median %s, worst %s of %d", all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond), len(all))

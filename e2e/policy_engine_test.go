@@ -78,7 +78,9 @@ func (s space) policy(n int) {
 // awaitAnswer waits until one end gets answers of the other by both families, or by none.
 func (s space) awaitAnswer(from, to end, protocol, port string, want bool) {
 	s.t.Helper()
-	eventually(s.t, soon, func() error {
+	// A node changes its rules as a whole, by dozens of programs, once for each change before, and
+	// those of IPv6 last.
+	eventually(s.t, 3*soon, func() error {
 		for _, address := range to.addresses {
 			if _, err := from.ask(protocol, address, port); (err == nil) != want {
 				return fmt.Errorf("%s → %s at %s by %s: %w", from.name, to.name, address, protocol, err)

@@ -45,16 +45,22 @@ func (s switchover) whole() (sum time.Duration) {
 	return sum
 }
 
-// switchover reads the moments of the migration. The pings are those of the guest.
-func (s space) switchover(m *vmi.VirtualMachineInstanceMigration, pings *answers) switchover {
+// logsOf are the lines about a migration that has just succeeded, by what writes them. The pod of
+// the source, and its log, may be gone half a minute later.
+func (s space) logsOf(m *vmi.VirtualMachineInstanceMigration) map[string][]string {
 	s.t.Helper()
 	state := m.Status.MigrationState
-	logs := map[string][]string{
+	return map[string][]string{
 		"launcher of the source": s.linesOf(s.name, state.SourcePod, vmi.ComputeContainer, m),
 		"launcher of the target": s.linesOf(s.name, state.TargetPod, vmi.ComputeContainer, m),
 		"handler of the source":  s.linesOf(install.Namespace, s.handlerOf(state.SourceNode), "", m),
 		"handler of the target":  s.linesOf(install.Namespace, s.handlerOf(state.TargetNode), "", m),
 	}
+}
+
+// switchover reads the moments of a migration in its logs. The pings are those of the guest.
+func (s space) switchover(logs map[string][]string, pings *answers) switchover {
+	s.t.Helper()
 	stood := s.moment(logs[moments[1].in], moments[1].says)
 	first, last := pings.around(stood)
 	asked := []time.Time{first, last}
