@@ -135,7 +135,7 @@ func (r *running) says(words string) {
 
 func until(t *testing.T, out *testenv.Output, words string) {
 	t.Helper()
-	for deadline := time.Now().Add(90 * time.Second); !strings.Contains(out.String(), words); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !strings.Contains(out.String(), words); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			require.FailNow(t, "timeout", "no %q in %s", words, out)
 		}
@@ -153,7 +153,7 @@ func (r *running) ends(code int) {
 	select {
 	case got := <-r.exited:
 		require.Equal(r, code, got)
-	case <-time.After(90 * time.Second):
+	case <-time.After(5 * time.Minute):
 		require.FailNow(r, "timeout: the program ends")
 	}
 }
