@@ -26,6 +26,7 @@ func TestAGuestIsPausedResetAndPoweredOff(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, libvirt.Status{State: libvirt.Paused, Pause: "User"}, status)
 	require.NoError(t, d.Resume(t.Context(), name))
+	require.NoError(t, d.Resume(t.Context(), name), "again")
 
 	require.NoError(t, d.Reset(t.Context(), name))
 	events.has(libvirt.Event{Domain: name, Kind: libvirt.Rebooted})

@@ -17,10 +17,20 @@ func (c *Connection) Suspend(ctx context.Context, name string) error {
 	return c.with(ctx, "suspend", name, func(d golibvirt.Domain) error { return c.rpc.DomainSuspend(d) })
 }
 
-// Resume resumes the guest of the domain of this name. It is an error if the guest
-// runs.
+// Resume resumes the guest of the domain of this name. It is no error if the guest
+// runs already: a call before, to which there was no answer in time, may have resumed it.
 func (c *Connection) Resume(ctx context.Context, name string) error {
-	return c.with(ctx, "resume", name, func(d golibvirt.Domain) error { return c.rpc.DomainResume(d) })
+	return c.with(ctx, "resume", name, func(d golibvirt.Domain) error {
+		err := c.rpc.DomainResume(d)
+		if err == nil {
+			return nil
+		}
+		// libvirt has one code for all that a state does not permit.
+		if state, _, unread := c.rpc.DomainGetState(d, 0); unread == nil && golibvirt.DomainState(state) == golibvirt.DomainRunning {
+			return nil
+		}
+		return err
+	})
 }
 
 // DiskError is a disk whose last request failed, so that the guest was paused.
