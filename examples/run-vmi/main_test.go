@@ -102,13 +102,14 @@ type running struct {
 	out    *testenv.Output
 	notes  *testenv.Output
 	in     io.Writer
-	exited chan int
+	exited chan struct{} // closed at its end, with its exit code in code
+	code   int
 }
 
 // start starts the program as the user, with in as its terminal or input.
 func start(t *testing.T, dir string, in *os.File, typed io.Writer, args ...string) *running {
 	t.Helper()
-	r := &running{T: t, out: &testenv.Output{}, notes: &testenv.Output{}, in: typed, exited: make(chan int, 1)}
+	r := &running{T: t, out: &testenv.Output{}, notes: &testenv.Output{}, in: typed, exited: make(chan struct{})}
 	cmd := exec.Command("setpriv", append([]string{"--pdeathsig", "KILL", "--reuid", user, "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", dir + "/run-vmi"}, args...)...)
 	cmd.Env = []string{asProgram + "=1", "PATH=/usr/bin:/bin", "TMPDIR=" + dir}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, r.out, r.notes
@@ -116,10 +117,16 @@ func start(t *testing.T, dir string, in *os.File, typed io.Writer, args ...strin
 	require.NoError(t, cmd.Start())
 	go func() {
 		_ = cmd.Wait()
-		r.exited <- cmd.ProcessState.ExitCode()
+		r.code = cmd.ProcessState.ExitCode()
+		close(r.exited)
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-r.exited: // else it is killed with the tests, and its libvirtd goes on
+		case <-time.After(time.Minute):
+			t.Error("timeout: the program ends at SIGTERM")
+		}
 		if t.Failed() {
 			t.Logf("console:\n%s\nlog:\n%s", r.out, r.notes)
 		}
@@ -151,8 +158,8 @@ func (r *running) types(words string) {
 func (r *running) ends(code int) {
 	r.Helper()
 	select {
-	case got := <-r.exited:
-		require.Equal(r, code, got)
+	case <-r.exited:
+		require.Equal(r, code, r.code)
 	case <-time.After(5 * time.Minute):
 		require.FailNow(r, "timeout: the program ends")
 	}
