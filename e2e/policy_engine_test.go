@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -38,6 +40,11 @@ spec:
 
 // limitByPolicies makes policies for guests and for a pod beside them, and sees the same of both.
 func limitByPolicies(s space, e ends) {
+	s.t.Cleanup(func() {
+		if s.t.Failed() {
+			s.t.Log(policyLogs())
+		}
+	})
 	beside := s.endPod("beside", "n1", map[string]string{endLabel: "yes"})
 	limited := append(e.guests(), beside)
 
@@ -68,6 +75,20 @@ func limitByPolicies(s space, e ends) {
 	}
 }
 
+// policyLogs is what the programs say that make the rules of the nodes, each its last part.
+func policyLogs() string {
+	var all strings.Builder
+	files, _ := filepath.Glob(filepath.Join(filepath.Dir(world.cluster.Kubeconfig), "*", "log", "policy.log"))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		fmt.Fprintf(&all, "%s:\n%s\n", file, text[max(0, len(text)-4<<10):])
+	}
+	return all.String()
+}
+
 // policy makes one of the policies.
 func (s space) policy(n int) {
 	s.t.Helper()
@@ -78,8 +99,8 @@ func (s space) policy(n int) {
 // awaitAnswer waits until one end gets answers of the other by both families, or by none.
 func (s space) awaitAnswer(from, to end, protocol, port string, want bool) {
 	s.t.Helper()
-	// A node changes its rules as a whole, by dozens of programs, once for each change before, and
-	// those of IPv6 last.
+	// A node changes its rules as a whole, by dozens of programs, and those of the families one
+	// after the other.
 	eventually(s.t, 3*soon, func() error {
 		for _, address := range to.addresses {
 			if _, err := from.ask(protocol, address, port); (err == nil) != want {

@@ -88,6 +88,7 @@ func enforce(ctx context.Context, client kubernetes.Interface, config *options.K
 		}
 	}
 	anyPolicy := func(any) bool { return len(policies.GetStore().ListKeys()) > 0 }
+	go again(ctx, c, anyPolicy)
 	for _, watched := range []struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
@@ -111,4 +112,24 @@ func enforce(ctx context.Context, client kubernetes.Interface, config *options.K
 	running.Wait()
 	close(heartbeats)
 	return nil
+}
+
+// again has the rules written every 15 seconds while there are policies, and once more. The
+// controller ends at the first program that fails, perhaps between the rules of the two families,
+// and begins again only with the next change, or after minutes.
+func again(ctx context.Context, c *netpol.NetworkPolicyController, anyPolicy func(any) bool) {
+	tick := time.NewTicker(15 * time.Second)
+	defer tick.Stop()
+	for had := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		has := anyPolicy(nil)
+		if has || had {
+			c.RequestFullSync()
+		}
+		had = has
+	}
 }
