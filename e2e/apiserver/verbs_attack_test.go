@@ -146,6 +146,7 @@ func (v *verbs) answers(t *testing.T, text string) (codes []int) {
 	return codes
 }
 
+// answersOnce is answers for an API server that reaches virt-controller, or answers 503.
 func (v *verbs) answersOnce(t *testing.T, text string) (codes []int) {
 	t.Helper()
 	c := v.dial(t)

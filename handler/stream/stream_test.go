@@ -180,9 +180,9 @@ type road struct {
 func newRoad(t testing.TB, change ...func(*ServerConfig)) *road {
 	t.Helper()
 	r := &road{api: newAPI(t), guests: &guests{}}
-	r.serve(net.JoinHostPort(r.ip, "8186"), change...)
+	r.serve(net.JoinHostPort(r.ip, "8186"), change...) // where a Dialer expects it
 	tokens := &Tokens{Accounts: r.kube.CoreV1().ServiceAccounts("kubevirt"), Account: "virt-controller", PodName: "virt-controller-1", PodUID: "p1"}
-	r.dialer = NewDialer(DialerConfig{Nodes: r.kube.CoreV1().Nodes(), Handlers: r.kube.CoreV1().Pods("kubevirt"), Token: tokens.Token, Refused: tokens.Forget, Port: 8186})
+	r.dialer = NewDialer(DialerConfig{Nodes: r.kube.CoreV1().Nodes(), Handlers: r.kube.CoreV1().Pods("kubevirt"), Token: tokens.Token, Refused: tokens.Forget})
 	return r
 }
 
