@@ -11,6 +11,7 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -26,6 +27,7 @@ type api struct {
 	watchers []*watcher
 	patches  int // attempts to write
 	written  int // those that changed the VMI
+	silences int // of these, those that only say whether the launcher answers
 	// conflicts is how many writes meet a VMI that was written in between.
 	conflicts int
 	// held says which writes meet one, by what the VMI would be after them. Nil: none does.
@@ -166,8 +168,24 @@ func (a *api) patch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.written++
+	if onlySilence(a.instance.DeepCopy(), after.DeepCopy()) {
+		a.silences++
+	}
 	a.change("MODIFIED", func(v *vmi.VirtualMachineInstance) { *v = after })
 	_ = json.NewEncoder(w).Encode(a.instance)
+}
+
+// onlySilence says that one VMI differs from the other only in that its launcher does not answer.
+// A busy host makes it so.
+func onlySilence(before, after *vmi.VirtualMachineInstance) bool {
+	silent := false
+	for _, v := range []*vmi.VirtualMachineInstance{before, after} {
+		if c := v.Status.Condition(vmi.ConditionSynchronized); c != nil && c.Reason == vmi.ReasonLauncherUnresponsive {
+			v.Status.RemoveCondition(vmi.ConditionSynchronized)
+			silent = true
+		}
+	}
+	return silent && equality.Semantic.DeepEqual(before.Status, after.Status)
 }
 
 func fail(w http.ResponseWriter, code int, reason metav1.StatusReason) {

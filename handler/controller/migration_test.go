@@ -24,7 +24,7 @@ import (
 func TestAGuestMovesAndEveryByteArrives(t *testing.T) {
 	t.Parallel()
 	m := newMoves(t, 128<<20, 4)
-	before := m.patches()
+	before := m.changes()
 	require.NoError(t, m.accept())
 	require.NoError(t, m.start())
 	m.eventually("it is reported that it is sent", func() bool { return m.instance().Status.MigrationState.StartTimestamp != nil })
@@ -35,7 +35,7 @@ func TestAGuestMovesAndEveryByteArrives(t *testing.T) {
 	require.Equal(t, "127.0.0.1", s.TargetNodeAddress)
 	require.Len(t, s.TargetDirectMigrationNodePorts, 1)
 	require.Equal(t, vmi.MigrationPreCopy, s.Mode)
-	require.Equal(t, before+2, m.patches(), "one write of the start and one of the switch")
+	require.Equal(t, before+2, m.changes(), "one write of the start and one of the switch")
 	m.eventually("events", func() bool { return len(m.reasons()) == 3 })
 	require.Equal(t, []string{"N Started", "N Migrating", "N Migrated"}, m.reasons())
 	require.NoError(t, m.accept(), "to repeat it changes nothing")

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -276,13 +277,22 @@ func (w *world) puts() []protocol.Desired {
 	return append([]protocol.Desired(nil), w.desired...)
 }
 
-// reasons are those of the events so far, in order.
+// changes is how many writes changed more than what is said of a launcher that does not answer.
+func (w *world) changes() int {
+	w.api.mu.Lock()
+	defer w.api.mu.Unlock()
+	return w.api.written - w.api.silences
+}
+
+// reasons are those of the events so far, in order, but for that of a launcher that does not answer.
 func (w *world) reasons() []string {
 	l, err := w.events.CoreV1().Events("default").List(context.Background(), metav1.ListOptions{})
 	require.NoError(w.t, err)
 	var all []string
 	for _, e := range l.Items {
-		all = append(all, string(e.Type[0])+" "+e.Reason)
+		if !strings.HasPrefix(e.Message, vmi.ReasonLauncherUnresponsive) {
+			all = append(all, string(e.Type[0])+" "+e.Reason)
+		}
 	}
 	return all
 }
