@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -28,7 +27,7 @@ func TestAttackTheCDISpecificationOfANodeIsKept(t *testing.T) {
 		"ln -s /root/cdi-copy /var/run/cdi/attack.tmp && mv -T /var/run/cdi/attack.tmp " + file,
 		"ln " + file + " /var/run/cdi/attack.tmp; echo >> /var/run/cdi/attack.tmp; rm /var/run/cdi/attack.tmp",
 	}
-	if os.Getenv("ATTACKS") == "long" {
+	if testenv.Long() {
 		attacks = append(attacks, "rm "+file, "echo '{}' > "+file, "rm "+file+"; mkdir "+file)
 	}
 	for _, attack := range attacks {

@@ -62,7 +62,7 @@ func TestAttackTheConnectionsOfAGuestFillTheTableOfItsPodAlone(t *testing.T) {
 	networktest.Listen(t, otherNode, "world", "tcp", networktest.WorldAddress+":80")
 
 	count := 20_000
-	if os.Getenv("ATTACKS") == "long" {
+	if testenv.Long() {
 		count = setting(t, pod, "max") + 20_000
 	}
 	before := setting(t, other, "count")

@@ -24,6 +24,7 @@ import (
 	"github.com/podvisor/podvisor/internal/handler/socket"
 	"github.com/podvisor/podvisor/internal/network/networktest"
 	"github.com/podvisor/podvisor/internal/ops"
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
@@ -280,7 +281,7 @@ func TestAttackByLaunchersOfOneTenant(t *testing.T) {
 	for end := time.Now().Add(timeout); rate > 1 && time.Now().Before(end); {
 		measure()
 	}
-	if os.Getenv("ATTACKS") == "long" {
+	if testenv.Long() {
 		window = 10 * time.Minute
 		measure()
 	}
@@ -291,7 +292,7 @@ func TestAttackByLaunchersOfOneTenant(t *testing.T) {
 	t.Logf("in that time: %s", &n.sent)
 	t.Logf("memory grew by %d KiB at most; goroutines: %d", memory>>10, runtime.NumGoroutine())
 	most := 10*usual + time.Minute // of a host that has other work at times
-	if os.Getenv("ATTACKS") == "long" {
+	if testenv.Long() {
 		most = 3*usual + time.Second
 	}
 	require.Less(t, attacked, most)

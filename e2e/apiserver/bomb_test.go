@@ -36,6 +36,7 @@ import (
 
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
 	"github.com/podvisor/podvisor/internal/certificate"
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -273,7 +274,7 @@ func TestAttackMemoryBombs(t *testing.T) {
 	small := reviewOf(t, good)
 
 	atOnce, all, viaAPI, most := 100, 100, 2, time.Minute // a busy host may take seconds for anything
-	if os.Getenv("ATTACKS") == "long" {
+	if testenv.Long() {
 		all, viaAPI, most = 2000, 100, 3*time.Second
 	}
 	// A correct review takes long on a busy host without any attack too.

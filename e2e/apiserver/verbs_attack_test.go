@@ -18,7 +18,6 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
@@ -234,7 +234,7 @@ func TestAttackTheStreamsOfOneCallerKeepNoOtherOut(t *testing.T) {
 	edit, honest := v.user(t, ns, "edit"), v.user(t, other, "edit")
 	// Of a VMI no more than 20 are open, and of a namespace no more than are free of 1,000.
 	guests, each, most := 6, 25, 120
-	if os.Getenv("ATTACKS") == "long" {
+	if testenv.Long() {
 		guests, each, most = 50, 20, 500
 	}
 	for i := range guests {

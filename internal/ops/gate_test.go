@@ -8,13 +8,14 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/internal/testenv"
 )
 
 // What the manifests say of the probes, and the kubelet's default: it ends a process that
@@ -98,7 +99,7 @@ func heap() uint64 {
 // open until the test ends. 27,000 cost 270 MB without a limit.
 func TestAttackByConnectionsThatAreHalfOpen(t *testing.T) {
 	number := 4000
-	if os.Getenv("ATTACKS") == "long" {
+	if testenv.Long() {
 		number = 27000
 	}
 	for name, source := range map[string]func(int) string{

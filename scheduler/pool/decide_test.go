@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pool"
@@ -475,7 +476,7 @@ func TestAPoolThatCannotMakeVMsSaysWhy(t *testing.T) {
 
 func TestAPoolComesToWhatIsAskedAfterItsControllerDiedAnywhere(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(200) {
+	for seed := range testenv.Seeds(200) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		w := newWorld(t, int32(r.IntN(6)))
 		for range 60 {

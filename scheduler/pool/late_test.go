@@ -13,19 +13,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/pool"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmpool"
 )
 
-// seeds is how many clusters a pool is tried in.
-const seeds = 100
-
 // What a pool does is checked in cluster, by what is there and not by what the pool sees.
 func TestAPoolDoesNoHarmByCachesOfDifferentAge(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(seeds) {
+	for seed := range testenv.Seeds(100) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, seed)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/replicaset"
 	"github.com/podvisor/podvisor/vmi"
@@ -414,7 +415,7 @@ func TestMembersFollowTheSelector(t *testing.T) {
 
 // Whatever happens, and wherever it is killed, the set comes to have its number.
 func TestConvergesFromAnywhere(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range testenv.Seeds(200) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		w := newWorld(t, int32(r.IntN(6)))
 		var old []replicaset.Observed

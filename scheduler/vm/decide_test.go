@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/internal/vmi/verb"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
@@ -365,7 +366,7 @@ func TestAVMWithoutATemplateSaysSo(t *testing.T) {
 // strategy says, makes no VMI beside another, and then does nothing more.
 func TestConvergesFromAnywhere(t *testing.T) {
 	strategies := []vmi.RunStrategy{vmi.RunAlways, vmi.RunRerunOnFailure, vmi.RunManual, vmi.RunHalted, vmi.RunOnce}
-	for seed := range uint64(500) {
+	for seed := range testenv.Seeds(500) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		w := newWorld(t, strategies[r.IntN(len(strategies))])
 		for range 40 {

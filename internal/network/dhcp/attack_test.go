@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/podvisor/podvisor/internal/network/networktest"
+	"github.com/podvisor/podvisor/internal/testenv"
 )
 
 // mutate changes a message as no client would: bits, lengths, options that are cut
@@ -110,7 +111,7 @@ func TestAttackTheServerWithMalformedMessages(t *testing.T) {
 	networktest.IP(t, guest, "addr flush dev eth0")
 	f := newFlooder(t, guest)
 	count := 20_000
-	if os.Getenv("ATTACKS") == "long" {
+	if testenv.Long() {
 		count = 5_000_000
 	}
 	answers := networktest.Watch(t, guest, "eth0")

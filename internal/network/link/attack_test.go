@@ -183,7 +183,7 @@ func TestAPodWithAUserNamespaceOfItsOwnIsAPod(t *testing.T) {
 func many(t *testing.T, pod *os.File, program string, add func(i int) string) int {
 	t.Helper()
 	number := most + 100
-	if os.Getenv("ATTACKS") == "long" {
+	if testenv.Long() {
 		number = 100_000
 	}
 	batch := filepath.Join(t.TempDir(), "batch")

@@ -65,14 +65,14 @@ func killable() map[string]*vmi.VirtualMachineInstance {
 }
 
 // Every call is found by running the process: a new one is killed too without being named here.
-// One run kills at every third call, of the VMIs not at the same ones. With ATTACKS=long it is
+// One run kills at every fifth call, of the VMIs not at the same ones. If it is to be long, it is
 // every call.
 func TestABindingConvergesAfterAKillAtAnyCallThatChangesTheNamespace(t *testing.T) {
 	testenv.Root(t)
 	vmis := killable()
 	for i, name := range slices.Sorted(maps.Keys(vmis)) {
-		v, first, step := vmis[name], i%3, 3
-		if os.Getenv("ATTACKS") == "long" {
+		v, first, step := vmis[name], i%5, 5
+		if testenv.Long() {
 			first, step = 0, 1
 		}
 		t.Run(name, func(t *testing.T) {

@@ -64,7 +64,7 @@ func TestAttackAnImageThatNamesAnotherFileIsRefused(t *testing.T) {
 		"VDI":                            {[]string{"-f", "vdi"}, "in format VDI"},
 		"Parallels":                      {[]string{"-f", "parallels"}, "in format Parallels"},
 	} {
-		if strings.HasPrefix(name, "LUKS") && os.Getenv("ATTACKS") != "long" {
+		if strings.HasPrefix(name, "LUKS") && !testenv.Long() {
 			continue // qemu-img takes seconds for the key; the tests of package storage have such headers
 		}
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func patched(qemuImg string, at int64, bytes string) func(t *testing.T, p string
 func TestAttackQEMUFindsNoOtherFileInAnAcceptedImage(t *testing.T) {
 	qemuImg := testenv.Program(t, "qemu-img")
 	tries, accepted := 300, 0
-	if os.Getenv("ATTACKS") == "long" {
+	if testenv.Long() {
 		tries = 30000
 	}
 	dir := t.TempDir()
