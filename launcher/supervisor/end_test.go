@@ -92,6 +92,21 @@ func TestHowADomainEndedFollowsFromItsReports(t *testing.T) {
 	}
 }
 
+// Seen on a busy host: the daemon was killed, the guest powered off, and the next daemon lost its
+// connection to QEMU, which it had asked to end, before it had taken the domain over.
+func TestAGuestThatHasPoweredOffIsOffAlsoIfTheDaemonSaysSoLast(t *testing.T) {
+	s := &Supervisor{
+		config: Config{Namespace: "ns", Name: "vm", Logger: slog.New(slog.DiscardHandler)}, facts: newFacts(),
+		daemon: process.NewDaemon(process.Config{Dir: t.TempDir()}),
+	}
+	s.facts.domain = launcher.Running
+	s.ended(func(f *facts) { f.status = new(unix.WaitStatus) })
+	require.Equal(t, launcher.Running, s.facts.domain)
+	s.happened(libvirt.Event{Domain: "ns_vm", Kind: libvirt.ShutDown})
+	require.Equal(t, launcher.Gone, s.facts.domain)
+	require.Equal(t, launcher.PoweredOff, s.facts.exit.Cause)
+}
+
 // libvirt says that a domain has ended up to a fifth of a second after QEMU has.
 func TestTheEndOfAQEMUWhoseGuestHasPoweredOffWaitsForNoOtherReport(t *testing.T) {
 	for name, tt := range map[string]struct {

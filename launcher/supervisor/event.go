@@ -37,6 +37,9 @@ func (s *Supervisor) connected(ctx context.Context, c *libvirt.Connection) {
 			s.facts.change(func(f *facts) {
 				if f.status == nil && f.event == "" {
 					f.event = libvirt.Failed
+					if f.off {
+						f.event = libvirt.PoweredOff
+					}
 				}
 				f.gone(log)
 			})
@@ -91,7 +94,9 @@ func (s *Supervisor) happened(e libvirt.Event) {
 		})
 		s.runsNow()
 	case libvirt.ShutDown:
-		s.facts.change(func(f *facts) { f.off = true })
+		// A daemon that was started after the guest had powered off may say so after QEMU has
+		// ended, and nothing more: it takes the domain over while it ends it.
+		s.ended(func(f *facts) { f.off = true })
 	case libvirt.Interrupted:
 		s.facts.change(func(f *facts) { f.interrupted = true })
 	case libvirt.PoweredOff, libvirt.Destroyed, libvirt.Failed, libvirt.MovedAway:
