@@ -26,7 +26,7 @@ func TestAVMIRunsAndEnds(t *testing.T) {
 	require.Equal(t, corev1.ConditionTrue, ready(v))
 	require.Equal(t, "10.244.1.7", v.Status.Interfaces[0].IP)
 	require.Equal(t, []vmi.VolumeStatus{{Name: "root", Target: "vda", Size: 5}}, v.Status.VolumeStatus)
-	require.Equal(t, 1, w.changes(), "Running is one write")
+	require.Equal(t, 1, w.patches(), "Running is one write")
 	w.eventually("event", func() bool { return slices.Equal(w.reasons(), []string{"N Started"}) })
 	require.NoError(t, c.Ready())
 
@@ -39,7 +39,7 @@ func TestAVMIRunsAndEnds(t *testing.T) {
 	w.change(func(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.Now()) })
 	w.phase(vmi.PhaseSucceeded)
 	require.Equal(t, &protocol.Stop{GracePeriodSeconds: 7}, w.puts()[1].Stop)
-	require.Equal(t, 2, w.changes(), "and the end another")
+	require.Equal(t, 2, w.patches(), "and the end another")
 	require.Equal(t, "Shutdown", w.instance().Status.Reason)
 	w.eventually("events", func() bool {
 		all := w.reasons()
@@ -56,7 +56,7 @@ func TestALauncherThatStartsLateIsConnectedTo(t *testing.T) {
 	w.eventually("session", func() bool { return c.session(key, podUID) != nil })
 	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	w.phase(vmi.PhaseRunning)
-	require.Equal(t, 1, w.changes())
+	require.Equal(t, 1, w.patches())
 }
 
 func TestALauncherIsNotPutTheManifestThatKubectlNotes(t *testing.T) {
@@ -84,7 +84,7 @@ func TestARestartWritesNothing(t *testing.T) {
 	}
 	s.Publish(protocol.State{Phase: protocol.Paused, Machine: running.Machine, Disks: running.Disks})
 	w.eventually("the new handler reports", func() bool { return ready(w.instance()) == corev1.ConditionFalse })
-	require.Equal(t, 2, w.changes(), "a restart writes nothing")
+	require.Equal(t, 2, w.patches(), "a restart writes nothing")
 	for i, d := range w.puts() {
 		require.Equal(t, int64(i+1), d.Generation, "each handler continues from the generation in force")
 		if i > 0 {
@@ -120,7 +120,7 @@ func TestALauncherThatIsGoneForAMomentCausesNoWrite(t *testing.T) {
 	require.Equal(t, vmi.PhaseRunning, w.instance().Status.Phase)
 	w.launch(running, obey)
 	w.eventually("connected again", func() bool { return len(w.puts()) == 2 })
-	require.Equal(t, 1, w.changes())
+	require.Equal(t, 1, w.patches())
 }
 
 func TestTheSessionOfAVMIThatIsGoneIsEnded(t *testing.T) {
@@ -164,7 +164,7 @@ func TestANetworkThatCannotBeBoundIsAConditionUntilItIs(t *testing.T) {
 	w.mu.Unlock()
 	w.phase(vmi.PhaseRunning)
 	require.Nil(t, synchronized())
-	require.Equal(t, 2, w.changes())
+	require.Equal(t, 2, w.patches())
 	w.eventually("events", func() bool {
 		all := w.reasons()
 		slices.Sort(all)
@@ -195,7 +195,7 @@ func TestALauncherThatChangesItsStateAllTheTimeCausesFewWrites(t *testing.T) {
 		s.Publish(running)
 		runtime.Gosched()
 	}
-	require.LessOrEqual(t, w.changes(), 1+requestsAtOnce, "a write for each state would be hundreds")
+	require.LessOrEqual(t, w.patches(), 1+requestsAtOnce, "a write for each state would be hundreds")
 	s.Publish(protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Shutdown}})
 	w.phase(vmi.PhaseSucceeded)
 }
@@ -213,6 +213,6 @@ func TestAStartWhileNoHandlerRanIsReported(t *testing.T) {
 	w.launch(running, func(*control.Server, protocol.Desired) error { return nil })
 	w.handle()
 	w.phase(vmi.PhaseRunning)
-	require.Equal(t, 1, w.changes())
+	require.Equal(t, 1, w.patches())
 	w.eventually("event", func() bool { return slices.Equal(w.reasons(), []string{"N Started"}) })
 }

@@ -86,6 +86,18 @@ func (f *facts) unexplained() bool {
 	return f.event == libvirt.Failed && f.status != nil && f.status.Exited() && f.status.ExitStatus() == 0 && f.observed.Panics == 0 && !f.watchdog
 }
 
+// vanished notes that libvirt does not know the domain any more. Without an exit status of QEMU
+// nothing else will say that it ended.
+func (f *facts) vanished() {
+	switch {
+	case f.event != "" || f.status != nil:
+	case f.off:
+		f.event = libvirt.PoweredOff
+	default:
+		f.event = libvirt.Failed
+	}
+}
+
 // late makes the domain gone without waiting for a second report any longer.
 func (s *Supervisor) late() {
 	log := s.qemuLog()

@@ -107,6 +107,26 @@ func TestAGuestThatHasPoweredOffIsOffAlsoIfTheDaemonSaysSoLast(t *testing.T) {
 	require.Equal(t, launcher.PoweredOff, s.facts.exit.Cause)
 }
 
+func TestADomainThatLibvirtDoesNotKnowAnyMoreHasEnded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		f     facts
+		cause launcher.Cause
+	}{
+		"nothing is known of its end": {facts{}, launcher.Crashed},
+		"its guest had powered off":   {facts{off: true}, launcher.PoweredOff},
+		"it was destroyed":            {facts{off: true, event: libvirt.Destroyed}, launcher.Destroyed},
+		"QEMU has crashed":            {facts{off: true, status: new(unix.WaitStatus(11))}, launcher.Crashed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.f.domain = launcher.Running
+			tt.f.vanished()
+			tt.f.gone(qemuLog{})
+			require.Equal(t, launcher.Gone, tt.f.domain)
+			require.Equal(t, tt.cause, tt.f.exit.Cause)
+		})
+	}
+}
+
 // libvirt says that a domain has ended up to a fifth of a second after QEMU has.
 func TestTheEndOfAQEMUWhoseGuestHasPoweredOffWaitsForNoOtherReport(t *testing.T) {
 	for name, tt := range map[string]struct {

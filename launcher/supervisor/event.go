@@ -35,12 +35,7 @@ func (s *Supervisor) connected(ctx context.Context, c *libvirt.Connection) {
 		time.AfterFunc(forStatus, func() {
 			log := s.qemuLog()
 			s.facts.change(func(f *facts) {
-				if f.status == nil && f.event == "" {
-					f.event = libvirt.Failed
-					if f.off {
-						f.event = libvirt.PoweredOff
-					}
-				}
+				f.vanished()
 				f.gone(log)
 			})
 		})
