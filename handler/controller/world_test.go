@@ -259,10 +259,11 @@ func (w *world) instance() *vmi.VirtualMachineInstance {
 	return w.api.instance
 }
 
+// patches is how many writes were tried, but for those that only say whether the launcher answers.
 func (w *world) patches() int {
 	w.api.mu.Lock()
 	defer w.api.mu.Unlock()
-	return w.api.patches
+	return w.api.patches - w.api.silences
 }
 
 func (w *world) written() int {
@@ -277,7 +278,7 @@ func (w *world) puts() []protocol.Desired {
 	return append([]protocol.Desired(nil), w.desired...)
 }
 
-// changes is how many writes changed more than what is said of a launcher that does not answer.
+// changes is how many of the patches changed the VMI. Two handlers may meet each other's writes.
 func (w *world) changes() int {
 	w.api.mu.Lock()
 	defer w.api.mu.Unlock()

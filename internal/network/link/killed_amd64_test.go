@@ -65,8 +65,8 @@ func killable() map[string]*vmi.VirtualMachineInstance {
 }
 
 // Every call is found by running the process: a new one is killed too without being named here.
-// One run kills at every fifth call, of the VMIs not at the same ones. If it is to be long, it is
-// every call.
+// One run kills at every fifth call, of the VMIs not at the same ones. If sweeps are to be whole, it
+// is every call.
 func TestABindingConvergesAfterAKillAtAnyCallThatChangesTheNamespace(t *testing.T) {
 	testenv.Root(t)
 	vmis := killable()
