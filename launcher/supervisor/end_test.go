@@ -109,13 +109,13 @@ func TestAGuestThatHasPoweredOffIsOffAlsoIfTheDaemonSaysSoLast(t *testing.T) {
 
 func TestADomainThatLibvirtDoesNotKnowAnyMoreHasEnded(t *testing.T) {
 	for name, tt := range map[string]struct {
-		f     facts
+		f     *facts
 		cause launcher.Cause
 	}{
-		"nothing is known of its end": {facts{}, launcher.Crashed},
-		"its guest had powered off":   {facts{off: true}, launcher.PoweredOff},
-		"it was destroyed":            {facts{off: true, event: libvirt.Destroyed}, launcher.Destroyed},
-		"QEMU has crashed":            {facts{off: true, status: new(unix.WaitStatus(11))}, launcher.Crashed},
+		"nothing is known of its end": {&facts{}, launcher.Crashed},
+		"its guest had powered off":   {&facts{off: true}, launcher.PoweredOff},
+		"it was destroyed":            {&facts{off: true, event: libvirt.Destroyed}, launcher.Destroyed},
+		"QEMU has crashed":            {&facts{off: true, status: new(unix.WaitStatus(11))}, launcher.Crashed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.f.domain = launcher.Running
