@@ -38,7 +38,7 @@ type clients struct {
 }
 
 func newClients(s *ops.Setup, namespace string) (c clients, err error) {
-	if c.vmis, err = client.New(s.Kubernetes); err != nil {
+	if c.vmis, err = s.Client(s.Kubernetes); err != nil {
 		return c, err
 	}
 	if c.kube, err = kubernetes.NewForConfig(ops.Binary(s.Kubernetes)); err != nil {
@@ -47,7 +47,7 @@ func newClients(s *ops.Setup, namespace string) (c clients, err error) {
 	if c.dynamic, err = dynamic.NewForConfig(s.Kubernetes); err != nil {
 		return c, err
 	}
-	if c.answerVMIs, err = client.New(s.Urgent); err != nil {
+	if c.answerVMIs, err = s.Client(s.Urgent); err != nil {
 		return c, err
 	}
 	if c.answerKube, err = kubernetes.NewForConfig(ops.Binary(s.Urgent)); err != nil {
@@ -56,7 +56,7 @@ func newClients(s *ops.Setup, namespace string) (c clients, err error) {
 	if c.answerDynamic, err = dynamic.NewForConfig(s.Urgent); err != nil {
 		return c, err
 	}
-	if c.verbVMIs, err = client.New(s.Urgent); err != nil {
+	if c.verbVMIs, err = s.Client(s.Urgent); err != nil {
 		return c, err
 	}
 	if c.verbKube, err = kubernetes.NewForConfig(ops.Binary(s.Urgent)); err != nil {

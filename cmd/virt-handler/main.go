@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	klog.SetSlogLogger(ops.WithoutRepeats(s.Log))
-	instances, kube, err := newClients(s.Kubernetes)
+	instances, kube, err := newClients(s)
 	if err != nil {
 		return err
 	}

@@ -63,6 +63,8 @@ func (h Handlers) handler(node string) (*controller.Controller, error) {
 	if err != nil {
 		return nil, err
 	}
+	// As virt-handler does: the definitions in the cluster are those of this tree.
+	instances.ReplaceStatuses(func() bool { return true })
 	events, err := corev1.NewForConfig(access)
 	if err != nil {
 		return nil, err

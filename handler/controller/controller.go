@@ -139,6 +139,7 @@ func New(c Config) (*Controller, error) {
 		return nil, err
 	}
 	k.writer = reconcile.NewWriter(c.Client, vmi.VirtualMachineInstances)
+	k.writer.Whole = func(*vmi.VirtualMachineInstance) bool { return true }
 	var queues workqueue.MetricsProvider
 	if c.Metrics != nil {
 		q := metrics.NewQueues()

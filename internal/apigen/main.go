@@ -21,6 +21,7 @@ const (
 	users    = "manifests/rbac/users.yaml"
 	judgeBy  = "internal/vmi/schema/zz_generated.schemas.json"
 	lists    = "internal/vmi/bounds/zz_generated.lists.go"
+	statuses = "vmi/config/live/zz_generated.statuses.go"
 	rowsFile = "zz_generated.definitions.go"
 )
 
@@ -86,6 +87,9 @@ func run(controllerGen []string, whole string) error {
 	if err := os.WriteFile(judgeBy, rules, 0o644); err != nil {
 		return err
 	}
+	if err := writeGo(statuses, renderStatuses(digestOfStatuses(servedOf(m, all)))); err != nil {
+		return err
+	}
 	return writeGo(unserved, renderUnserved(pruned))
 }
 
@@ -139,10 +143,9 @@ func writeServed(m *model, all []*definition, dir string) (map[string][]gap, err
 	pruned := map[string][]gap{}
 	var faults []error
 	for _, d := range all {
-		file := filepath.Join(dir, d.file)
 		if why := m.types[d.kind()].unserved; why != "" {
 			pruned[d.kind()] = []gap{{why: why}}
-			if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			if err := os.Remove(filepath.Join(dir, d.file)); err != nil && !errors.Is(err, os.ErrNotExist) {
 				faults = append(faults, err)
 			}
 			continue
@@ -151,9 +154,13 @@ func writeServed(m *model, all []*definition, dir string) (map[string][]gap, err
 		p.definition(d)
 		faults = append(faults, p.faults...)
 		pruned[d.kind()] = p.pruned
+	}
+	served := servedOf(m, all)
+	annotateStatuses(served, digestOfStatuses(served))
+	for _, d := range served {
 		text, err := d.yaml()
 		if err == nil {
-			err = os.WriteFile(file, text, 0o644)
+			err = os.WriteFile(filepath.Join(dir, d.file), text, 0o644)
 		}
 		if err != nil {
 			faults = append(faults, err)

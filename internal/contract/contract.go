@@ -193,6 +193,31 @@ func (s suite) status(t *testing.T) {
 	require.False(t, m.Status.Created)
 	require.Equal(t, vmi.PrintableStatus("Running"), m.Status.PrintableStatus)
 	require.Len(t, m.Status.Conditions, 1)
+
+	// As a whole: what is not in it is gone, and all else of the object stays.
+	s.c.ReplaceStatuses(func() bool { return true })
+	defer s.c.ReplaceStatuses(func() bool { return false })
+	old := m
+	changed = m.DeepCopy()
+	changed.Labels = nil
+	changed.Spec.RunStrategy = nil
+	changed.Status = vmi.VirtualMachineStatus{Ready: true}
+	m, err = client.ReplaceStatus(ctx, s.vms(), m, changed)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"a": "b"}, m.Labels)
+	is, err := s.vms().Get(ctx, m.Name, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, old.Spec, is.Spec)
+	require.Equal(t, old.Labels, is.Labels)
+	require.Equal(t, old.Generation, is.Generation)
+	require.Equal(t, changed.Status, is.Status)
+	require.Equal(t, m.ResourceVersion, is.ResourceVersion)
+	_, err = client.ReplaceStatus(ctx, s.vms(), old, changed)
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	other := is.DeepCopy()
+	other.UID = "other"
+	_, err = client.ReplaceStatus(ctx, s.vms(), other, old)
+	require.True(t, apierrors.IsConflict(err), "%v", err)
 }
 
 func (s suite) generation(t *testing.T) {

@@ -85,6 +85,17 @@ func Begin(f Flags) (*Setup, error) {
 	return s, nil
 }
 
+// Client makes a client of what is reached by cfg. It writes statuses as a whole while no
+// other version of Podvisor may have written into them.
+func (s *Setup) Client(cfg *rest.Config) (*client.Client, error) {
+	c, err := client.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c.ReplaceStatuses(s.Settings.OwnStatuses)
+	return c, nil
+}
+
 // How many reviews of who reads metrics a component asks for, in a second and at once, of each
 // kind. A collector of metrics costs two in a minute. Every pod can have others asked for.
 const (

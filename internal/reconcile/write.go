@@ -2,15 +2,12 @@ package reconcile
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -28,6 +25,9 @@ const writeTimeout = 10 * time.Second
 // event would be lost.
 type Writer[T vmi.Object, L runtime.Object] struct {
 	Own[T]
+	// Whole reports whether the status of an object is all that is stored, and not only what is
+	// kept of it: then it is replaced ([client.ReplaceStatus]). Nil: of none.
+	Whole  func(T) bool
 	client *client.Client
 	kind   vmi.DefinitionOf[T, L]
 }
@@ -41,10 +41,13 @@ func NewWriter[T vmi.Object, L runtime.Object](c *client.Client, kind vmi.Defini
 // object as it is stored now. Nothing is written, and old is returned, if the
 // two are equal. A change of the object in between is a conflict.
 func (w *Writer[T, L]) Status(ctx context.Context, old, changed T) (T, error) {
-	tries := 0
+	tries, write := 0, client.WriteStatus[T]
+	if w.Whole != nil && w.Whole(old) {
+		write = client.ReplaceStatus[T]
+	}
 	return w.write(ctx, "status", old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
 		tries++
-		o, err := client.WriteStatus(ctx, c, old, changed)
+		o, err := write(ctx, c, old, changed)
 		if tries > 1 && apierrors.IsConflict(err) { // perhaps with the first try
 			return asWritten(ctx, c, old, changed, err)
 		}
@@ -56,7 +59,7 @@ func (w *Writer[T, L]) Status(ctx context.Context, old, changed T) (T, error) {
 // as it is stored now. A change of the object in between is a conflict.
 func (w *Writer[T, L]) Finalizers(ctx context.Context, old T, finalizers []string) (T, error) {
 	return w.write(ctx, "finalizers", old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
-		return patchMetadata(ctx, c, old, map[string]any{"finalizers": finalizers})
+		return client.WriteMetadata(ctx, c, old, map[string]any{"finalizers": finalizers})
 	})
 }
 
@@ -64,14 +67,14 @@ func (w *Writer[T, L]) Finalizers(ctx context.Context, old T, finalizers []strin
 // stored now. A change of the object in between is a conflict.
 func (w *Writer[T, L]) Label(ctx context.Context, old T, key, value string) (T, error) {
 	return w.write(ctx, "label "+key, old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
-		return patchMetadata(ctx, c, old, map[string]any{"labels": map[string]string{key: value}})
+		return client.WriteMetadata(ctx, c, old, map[string]any{"labels": map[string]string{key: value}})
 	})
 }
 
 // Unlabel removes the label of the object old.
 func (w *Writer[T, L]) Unlabel(ctx context.Context, old T, key string) (T, error) {
 	return w.write(ctx, "remove label "+key, old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
-		return patchMetadata(ctx, c, old, map[string]any{"labels": map[string]any{key: nil}})
+		return client.WriteMetadata(ctx, c, old, map[string]any{"labels": map[string]any{key: nil}})
 	})
 }
 
@@ -79,14 +82,14 @@ func (w *Writer[T, L]) Unlabel(ctx context.Context, old T, key string) (T, error
 // returns the object as it is stored now. A change of the object in between is a conflict.
 func (w *Writer[T, L]) Labels(ctx context.Context, old T, labels map[string]string, removed ...string) (T, error) {
 	return w.write(ctx, "labels", old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
-		return patchMetadata(ctx, c, old, map[string]any{"labels": merged(labels, removed)})
+		return client.WriteMetadata(ctx, c, old, map[string]any{"labels": merged(labels, removed)})
 	})
 }
 
 // WithoutAnnotations is Labels, and removes annotations in the same write.
 func (w *Writer[T, L]) WithoutAnnotations(ctx context.Context, old T, annotations []string, labels map[string]string, removed ...string) (T, error) {
 	return w.write(ctx, "labels and annotations", old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
-		return patchMetadata(ctx, c, old, map[string]any{"labels": merged(labels, removed), "annotations": merged(nil, annotations)})
+		return client.WriteMetadata(ctx, c, old, map[string]any{"labels": merged(labels, removed), "annotations": merged(nil, annotations)})
 	})
 }
 
@@ -100,16 +103,6 @@ func merged(set map[string]string, removed []string) map[string]any {
 		all[k] = nil
 	}
 	return all
-}
-
-// patchMetadata merges parts of the metadata into that of the object old.
-func patchMetadata[T vmi.Object, L runtime.Object](ctx context.Context, c client.Objects[T, L], old T, parts map[string]any) (T, error) {
-	parts["uid"], parts["resourceVersion"] = old.GetUID(), old.GetResourceVersion()
-	patch, err := json.Marshal(map[string]any{"metadata": parts})
-	if err != nil {
-		return old, err
-	}
-	return c.Patch(ctx, old.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
 }
 
 func (w *Writer[T, L]) write(ctx context.Context, what string, old T, do func(context.Context, client.Objects[T, L]) (T, error)) (T, error) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -169,9 +168,8 @@ func deleteUnchanged[T vmi.Object, L runtime.Object](ctx context.Context, c *cli
 
 // patch patches the metadata of the VMI if it has not changed since.
 func (w *owned) patch(ctx context.Context, v *vmi.VirtualMachineInstance, what string, metadata map[string]any) error {
-	m := maps.Clone(metadata)
-	m["uid"], m["resourceVersion"] = v.UID, v.ResourceVersion
-	return w.send(ctx, v, what, types.MergePatchType, map[string]any{"metadata": m})
+	now, err := client.WriteMetadata(ctx, w.client.VirtualMachineInstances(v.Namespace), v, metadata)
+	return w.wrote(v, what, now, err)
 }
 
 // change changes annotations and link states of the VMI if it has not changed since. The
@@ -189,16 +187,16 @@ func (w *owned) change(ctx context.Context, a scheduler.ChangeInstance) error {
 	}
 	// One by one: the cache does not have all annotations of the VMI.
 	all = append(all, entries("/metadata/annotations", v.Annotations, a.Annotations)...)
-	return w.send(ctx, v, "set the links of", types.JSONPatchType, all)
-}
-
-// send patches the VMI.
-func (w *owned) send(ctx context.Context, v *vmi.VirtualMachineInstance, what string, kind types.PatchType, patch any) error {
-	raw, err := json.Marshal(patch)
+	raw, err := json.Marshal(all)
 	if err != nil {
 		return err
 	}
-	now, err := w.client.VirtualMachineInstances(v.Namespace).Patch(ctx, v.Name, kind, raw, metav1.PatchOptions{})
+	now, err := w.client.VirtualMachineInstances(v.Namespace).Patch(ctx, v.Name, types.JSONPatchType, raw, metav1.PatchOptions{})
+	return w.wrote(v, "set the links of", now, err)
+}
+
+// wrote notes what the VMI is after a patch of it, and says what the patch was for if it failed.
+func (w *owned) wrote(v *vmi.VirtualMachineInstance, what string, now *vmi.VirtualMachineInstance, err error) error {
 	switch {
 	case isMissing(err):
 		return nil

@@ -28,6 +28,7 @@ func (c *Controller) addInstances() error {
 		Definition: vmi.VirtualMachineInstances,
 		Name:       "virt-controller-vmi", Observe: observeInstance,
 		Describe: describeInstance, Indexers: InstanceIndexers(), keep: (*Controller).keepOfInstance,
+		wholeStatus: wholeInstance,
 	})
 	if err != nil {
 		return err

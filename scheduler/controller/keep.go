@@ -262,6 +262,9 @@ func isReduced(v *vmi.VirtualMachineInstance) bool {
 	return true
 }
 
+// wholeInstance reports whether the status of a VMI in the cache is all that is stored.
+func wholeInstance(v *vmi.VirtualMachineInstance) bool { return !isReduced(v) }
+
 func keepInstanceSpec(s *vmi.VirtualMachineInstanceSpec, kinds []volume.Kind) {
 	was := *s
 	*s = vmi.VirtualMachineInstanceSpec{

@@ -57,6 +57,9 @@ type KindOf[T vmi.Object, L runtime.Object] struct {
 	// keep returns what drops from an object in the cache what is not read. Nil: all is kept
 	// but the managed fields.
 	keep func(c *Controller) func(o T)
+	// wholeStatus reports whether an object in the cache has all of its status, so that it may be
+	// written as a whole. Nil: of none.
+	wholeStatus func(o T) bool
 	// whole returns what keep has packed, in a copy of the object. Nil: nothing is packed.
 	whole func(o T) T
 	// also queues objects when something else changes. It is called when all loops are there.
@@ -129,6 +132,7 @@ func newLoop[T vmi.Object, L runtime.Object](c *Controller, e KindOf[T, L]) (*lo
 		},
 		cached: cached, on: c,
 	}
+	k.executor.writer.Whole = e.wholeStatus
 	kept := reconcile.Cached[T]{Indexers: e.Indexers}
 	if e.keep != nil {
 		kept.Keep = e.keep(c)

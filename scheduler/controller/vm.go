@@ -29,6 +29,7 @@ var vms = KindOf[*vmi.VirtualMachine, *vmi.VirtualMachineList]{
 	Name:       "virt-controller-vm", Observe: observeVM,
 	Describe: func(v *vmi.VirtualMachine) []any { return []any{"status", v.Status.PrintableStatus} },
 	Indexers: VMIndexers(), keep: func(*Controller) func(*vmi.VirtualMachine) { return keepVM }, whole: wholeVM,
+	wholeStatus: func(*vmi.VirtualMachine) bool { return true },
 	Instances: func(v *vmi.VirtualMachineInstance, vms informer.Lister[*vmi.VirtualMachine]) []string {
 		key := reconcile.Key(v)
 		if vms.Key(key) == nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,6 +27,8 @@ type Client struct {
 	kinds sync.Map
 	// subresources sends requests to the API of the verbs.
 	subresources rest.Interface
+	// replace says whether a status may be written as a whole. It is shared with all kindClients.
+	replace *atomic.Pointer[func() bool]
 }
 
 // New makes a Client that talks to the API server of cfg. The configuration is
@@ -45,7 +48,7 @@ func New(cfg *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of %s: %w", cfg.Host, err)
 	}
-	c := &Client{cfg: cfg, http: h}
+	c := &Client{cfg: cfg, http: h, replace: &atomic.Pointer[func() bool]{}}
 	// What is wrong with a configuration is wrong for every kind.
 	if c.subresources, err = c.newSubresources(); err != nil {
 		return nil, fmt.Errorf("make a client of %s: %w", cfg.Host, err)
@@ -55,6 +58,12 @@ func New(cfg *rest.Config) (*Client, error) {
 	}
 	return c, nil
 }
+
+// ReplaceStatuses has [ReplaceStatus] send a status as a whole while may returns true. May must
+// return false if the objects of the cluster may have fields in their statuses that this
+// version does not know: they would be lost (see live.Watcher.OwnStatuses). It is called for
+// each write, from any goroutine.
+func (c *Client) ReplaceStatuses(may func() bool) { c.replace.Store(&may) }
 
 // Of reads and writes the objects of one kind in the namespace, or in all of them
 // if it is empty. The kind may be of any API group; if its objects are in no
@@ -94,8 +103,9 @@ func (c *Client) KubeVirts(namespace string) Objects[*vmi.KubeVirt, *vmi.KubeVir
 
 // kindClient sends requests for the objects of one kind.
 type kindClient struct {
-	rest  rest.Interface
-	codec runtime.ParameterCodec
+	rest    rest.Interface
+	codec   runtime.ParameterCodec
+	replace *atomic.Pointer[func() bool]
 }
 
 // typedKind is a kind as one Go type.
@@ -131,5 +141,5 @@ func (c *Client) newKindClient(d vmi.Definition) (kindClient, error) {
 	cfg.GroupVersion = &gv
 	cfg.NegotiatedSerializer = newNegotiated(serializer.NewCodecFactory(s).WithoutConversion(), d)
 	r, err := rest.RESTClientForConfigAndClient(cfg, c.http)
-	return kindClient{rest: r, codec: runtime.NewParameterCodec(s)}, err
+	return kindClient{rest: r, codec: runtime.NewParameterCodec(s), replace: c.replace}, err
 }

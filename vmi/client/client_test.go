@@ -2,9 +2,11 @@ package client_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -109,29 +111,70 @@ func TestTheOrderOfTheKeysOfAnAnswerDoesNotMatter(t *testing.T) {
 	}
 }
 
-func TestTheAnswerToAWriteOfAStatusIsItsMetadata(t *testing.T) {
+func TestTheAnswerToAWriteOfAPartIsItsMetadata(t *testing.T) {
 	t.Parallel()
-	var accept string
-	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		accept = r.Header.Get("Accept")
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"testvmi","namespace":"default","uid":"u","resourceVersion":"8",
-			"labels":{"a":"b"},"managedFields":[{"manager":"x","fieldsV1":{}}]}}`)
-	}))
-	defer h.Close()
-	c, err := client.New(&rest.Config{Host: h.URL})
-	require.NoError(t, err)
 	old := vmitest.New()
-	old.ResourceVersion = "7"
-	changed := old.DeepCopy()
-	changed.Status.Phase = vmi.PhaseRunning
-	now, err := client.WriteStatus(t.Context(), c.VirtualMachineInstances("default"), old, changed)
-	require.NoError(t, err)
-	require.Contains(t, accept, "as=PartialObjectMetadata")
-	require.Equal(t, "8", now.ResourceVersion)
-	require.Equal(t, map[string]string{"a": "b"}, now.Labels)
-	require.Empty(t, now.ManagedFields)
-	require.Equal(t, changed.Status, now.Status)
-	require.Equal(t, changed.Spec, now.Spec)
-	require.Equal(t, "7", changed.ResourceVersion, "what was given stays as it is")
+	old.ResourceVersion, old.Status.NodeName = "7", "n1"
+	running := old.DeepCopy()
+	running.Status.Phase = vmi.PhaseRunning
+	for name, tt := range map[string]struct {
+		write              func(*client.Client) (*vmi.VirtualMachineInstance, error)
+		method, path, body string
+		now                *vmi.VirtualMachineInstance
+	}{
+		"status": {func(c *client.Client) (*vmi.VirtualMachineInstance, error) {
+			return client.WriteStatus(t.Context(), c.VirtualMachineInstances("default"), old, running)
+		}, "PATCH", "/testvmi/status", `{"metadata": {"uid": "11111111-1111-4111-8111-111111111111", "resourceVersion": "7"}, "status": {"phase": "Running"}}`, running},
+		"status as a whole": {func(c *client.Client) (*vmi.VirtualMachineInstance, error) {
+			c.ReplaceStatuses(func() bool { return true })
+			return client.ReplaceStatus(t.Context(), c.VirtualMachineInstances("default"), old, running)
+		}, "PUT", "/testvmi/status", `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {
+			"name": "testvmi", "uid": "11111111-1111-4111-8111-111111111111", "resourceVersion": "7"}, "status": {"phase": "Running", "nodeName": "n1"}}`, running},
+		"status without the right to update it": {func(c *client.Client) (*vmi.VirtualMachineInstance, error) {
+			c.ReplaceStatuses(func() bool { return true })
+			return client.ReplaceStatus(t.Context(), c.VirtualMachineInstances("shop"), old, running)
+		}, "PATCH", "/testvmi/status", `{"metadata": {"uid": "11111111-1111-4111-8111-111111111111", "resourceVersion": "7"}, "status": {"phase": "Running"}}`, running},
+		"status that may be lost of": {func(c *client.Client) (*vmi.VirtualMachineInstance, error) {
+			c.ReplaceStatuses(func() bool { return false })
+			return client.ReplaceStatus(t.Context(), c.VirtualMachineInstances("default"), old, running)
+		}, "PATCH", "/testvmi/status", `{"metadata": {"uid": "11111111-1111-4111-8111-111111111111", "resourceVersion": "7"}, "status": {"phase": "Running"}}`, running},
+		"metadata": {func(c *client.Client) (*vmi.VirtualMachineInstance, error) {
+			return client.WriteMetadata(t.Context(), c.VirtualMachineInstances("default"), old, map[string]any{"labels": map[string]any{"a": "b", "c": nil}})
+		}, "PATCH", "/testvmi", `{"metadata": {"uid": "11111111-1111-4111-8111-111111111111", "resourceVersion": "7", "labels": {"a": "b", "c": null}}}`, old},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked *http.Request
+			var body []byte
+			h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked = r
+				body, _ = io.ReadAll(r.Body)
+				w.Header().Set("Content-Type", "application/json")
+				if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/shop/") {
+					w.WriteHeader(http.StatusForbidden)
+					answer(w, apierrors.NewForbidden(vmi.VirtualMachineInstances.Resource().GroupResource(), "testvmi", errors.New("no role")).Status())
+					return
+				}
+				_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"testvmi","namespace":"default","uid":"u","resourceVersion":"8",
+			"labels":{"a":"b"},"managedFields":[{"manager":"x","fieldsV1":{}}]}}`)
+			}))
+			defer h.Close()
+			c, err := client.New(&rest.Config{Host: h.URL})
+			require.NoError(t, err)
+			now, err := tt.write(c)
+			require.NoError(t, err)
+			require.Equal(t, tt.method, asked.Method)
+			require.True(t, strings.HasSuffix(asked.URL.Path, tt.path), asked.URL.Path)
+			require.Equal(t, "Ignore", asked.URL.Query().Get("fieldValidation"), "the server does not search the whole object for unknown fields")
+			require.Equal(t, map[string]string{"PATCH": "application/merge-patch+json", "PUT": "application/json"}[tt.method], asked.Header.Get("Content-Type"))
+			require.Contains(t, asked.Header.Get("Accept"), "as=PartialObjectMetadata")
+			require.JSONEq(t, tt.body, string(body))
+			require.Equal(t, "8", now.ResourceVersion)
+			require.Equal(t, map[string]string{"a": "b"}, now.Labels)
+			require.Empty(t, now.ManagedFields)
+			require.Equal(t, tt.now.Status, now.Status)
+			require.Equal(t, tt.now.Spec, now.Spec)
+			require.Equal(t, "7", old.ResourceVersion, "what was given stays as it is")
+		})
+	}
 }

@@ -10,7 +10,8 @@
 // There are three ways to change an object. Update replaces it, and fails with a conflict
 // if the object was written in between. Patch changes what the patch names. Apply makes
 // what is set in a configuration so and leaves the rest to others: package
-// vmi/applyconfiguration has the configurations. [WriteStatus] is for controllers.
+// vmi/applyconfiguration has the configurations. [WriteStatus], [ReplaceStatus] and
+// [WriteMetadata] are for controllers.
 //
 // [VirtualMachines] and [VirtualMachineInstances] also have the verbs of the API group
 // subresources.kubevirt.io. They start, stop and pause guests, and return what the guest's

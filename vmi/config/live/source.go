@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,12 +66,25 @@ func (s *source) known() bool { return s.informer.HasSynced() || s.absent.Load()
 
 // lookForeign says that a definition is KubeVirt's own, or "".
 func (w *Watcher) lookForeign() string {
-	for _, s := range w.sources[1:] {
-		for _, o := range s.informer.GetStore().List() {
-			if why := foreign(o.(metav1.Object)); why != "" {
-				return why
-			}
+	for _, o := range w.definitions() {
+		if why := foreign(o); why != "" {
+			return why
 		}
 	}
 	return ""
+}
+
+// lookStatuses says whether a definition has the digest of the statuses of this version.
+func (w *Watcher) lookStatuses() bool {
+	return slices.ContainsFunc(w.definitions(), func(o metav1.Object) bool { return o.GetAnnotations()[statusesAnnotation] == statusesDigest })
+}
+
+// definitions are the definitions that are watched and are there.
+func (w *Watcher) definitions() (all []metav1.Object) {
+	for _, s := range w.sources[1:] {
+		for _, o := range s.informer.GetStore().List() {
+			all = append(all, o.(metav1.Object))
+		}
+	}
+	return all
 }

@@ -47,6 +47,7 @@ type Watcher struct {
 	mu      sync.Mutex
 	state   config.State
 	foreign string
+	same    bool
 	changed []*func()
 }
 
@@ -122,7 +123,7 @@ func (w *Watcher) update() {
 	if name(next) != name(w.state) || generation(next) != generation(w.state) {
 		w.report(next)
 	}
-	w.state, w.foreign = next, foreign
+	w.state, w.foreign, w.same = next, foreign, w.lookStatuses()
 	changed := w.changed
 	w.mu.Unlock()
 	for _, f := range changed {
@@ -209,6 +210,15 @@ func (w *Watcher) OtherInstallation() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.foreign
+}
+
+// OwnStatuses reports whether the statuses of all kinds have the same fields in the cluster
+// as in this version: then nothing of a status is lost that is written as a whole. It is
+// false while that is not known, and while two versions of Podvisor meet.
+func (w *Watcher) OwnStatuses() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.same
 }
 
 // KubeVirts are all KubeVirts of the cluster, or none while they are not known.

@@ -3,6 +3,7 @@ package live_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata/fake"
+	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config/live"
@@ -151,6 +153,34 @@ func TestAnInstallationOfKubeVirtIsNoticed(t *testing.T) {
 	require.NoError(t, f.Tracker().Update(gvr, definition(map[string]string{"app.kubernetes.io/managed-by": "virt-operator"}), ""))
 	require.Eventually(t, func() bool { <-changed; return w.OtherInstallation() != "" }, time.Minute, time.Millisecond)
 	require.Contains(t, w.Facts()["suspended"], "KubeVirt is installed")
+}
+
+// The annotation is that of the manifest, which is written with the code.
+func TestTheStatusesAreOwnWhileTheDefinitionIsOfThisVersion(t *testing.T) {
+	t.Parallel()
+	s := runtime.NewScheme()
+	require.NoError(t, metav1.AddMetaToScheme(s))
+	data, err := os.ReadFile("../../../manifests/crds/kubevirt.io_virtualmachineinstances.yaml")
+	require.NoError(t, err)
+	own, other, none := definition(nil), definition(nil), definition(nil)
+	require.NoError(t, yaml.Unmarshal(data, own))
+	other.Annotations = map[string]string{"podvisor.io/status-fields": "0"}
+	f := fake.NewSimpleMetadataClient(s, other)
+	w := start(t, live.Config{KubeVirts: newCluster(), Metadata: f})
+	require.False(t, w.OwnStatuses(), "not known yet")
+	changed := make(chan struct{}, 10)
+	w.OnChange(func() { changed <- struct{}{} })
+	require.True(t, w.Wait(t.Context()))
+	require.False(t, w.OwnStatuses())
+
+	gvr := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	for _, tt := range []struct {
+		of  *metav1.PartialObjectMetadata
+		own bool
+	}{{own, true}, {none, false}, {own, true}, {other, false}} {
+		require.NoError(t, f.Tracker().Update(gvr, tt.of, ""))
+		require.Eventually(t, func() bool { <-changed; return w.OwnStatuses() == tt.own }, time.Minute, time.Millisecond)
+	}
 }
 
 func TestNewNeedsAClient(t *testing.T) {
