@@ -75,12 +75,17 @@ func (m moments) starting(log []byte, namespace, vmi, pod string) error {
 		case e.ObjectRef.Name != vmi:
 		case what == "create virtualmachineinstances":
 			m.note(stepAdmitted, e.At)
-		case what == "patch virtualmachineinstances/status" && by == "virt-controller" && m[stepWritten].IsZero():
+		case isStatus(what) && by == "virt-controller" && m[stepWritten].IsZero():
 			m[stepHandedOver] = e.At // an earlier one was about a pod that waits
-		case what == "patch virtualmachineinstances/status" && by == "virt-handler":
+		case isStatus(what) && by == "virt-handler":
 			m.note(stepWritten, e.At)
 		}
 	})
+}
+
+// isStatus says that the status of a VMI was written, as a whole or in part.
+func isStatus(what string) bool {
+	return what == "update virtualmachineinstances/status" || what == "patch virtualmachineinstances/status"
 }
 
 // ending are the moments that the API server's audit log has of the end of a VMI.
@@ -88,7 +93,7 @@ func (m moments) ending(log []byte, namespace, vmi string) error {
 	return eachAnswer(log, namespace, func(e audit.Entry) {
 		switch what, by := e.What(), by(e); {
 		case e.ObjectRef.Name != vmi:
-		case what == "patch virtualmachineinstances/status" && by == "virt-handler":
+		case isStatus(what) && by == "virt-handler":
 			m[stepWritten] = e.At // an earlier one was about the guest before its end
 		case what == "patch virtualmachineinstances" && by == "virt-controller":
 			m.note(stepFinalizer, e.At)

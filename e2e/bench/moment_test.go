@@ -54,8 +54,8 @@ func TestTheMomentsOfAVMIAreInTheAuditLog(t *testing.T) {
 		request("patch", controller, kind, "status", "web", 80, 90) + // it waits
 		request("patch", kubelet, "pods", "status", pod, 310, 320) +
 		request("patch", controller, kind, "", "web", 325, 330) + // a label
-		request("patch", controller, kind, "status", "web", 335, 340) +
-		request("patch", handler, kind, "status", "web", 500, 510) +
+		request("update", controller, kind, "status", "web", 335, 340) +
+		request("update", handler, kind, "status", "web", 500, 510) +
 		request("patch", handler, kind, "status", "web", 900, 910)) // the agent is there
 	m := moments{stepStarted: at(300)}
 	require.NoError(t, m.starting(log, "a", "web", pod))

@@ -116,7 +116,7 @@ func (m moments) restarting(log []byte, namespace, vmi string) error {
 		case what == "create virtualmachineinstances":
 			m.note(stepAgain, e.At)
 		case !m[stepAgain].IsZero(): // about the next
-		case what == "patch virtualmachineinstances/status" && by == "virt-handler":
+		case isStatus(what) && by == "virt-handler":
 			m[stepWritten] = e.At
 		case what == "patch virtualmachineinstances" && by == "virt-controller":
 			m[stepFinalizer] = e.At // an earlier one was about the guest before its end

@@ -29,9 +29,9 @@ const (
 	// MinInspectionMemory is the least that a process can have: with less it may end
 	// before it has read anything.
 	MinInspectionMemory = 64 << 20
-	// InspectionTimeout is how long an answer may take. The process itself may take
-	// less processor time, see [Inspection].
-	InspectionTimeout = 30 * time.Second
+	// InspectionTimeout is how long an answer may take, on a node that is busy too. The
+	// process itself may take less processor time, see [Inspection].
+	InspectionTimeout = 2 * time.Minute
 )
 
 // maxFault is the longest fault that is taken from an answer, in bytes.
