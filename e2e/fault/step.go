@@ -17,7 +17,7 @@ const (
 // Step is a place in a trace at which a fault can be injected: the nth request of a kind,
 // the nth event of a watch, or the nth review that the API server asks for.
 type Step struct {
-	// Name is the verb and the resource, for example "patch virtualmachineinstances/status".
+	// Name is the verb and the resource, for example "update virtualmachineinstances/status".
 	// Required.
 	Name string
 	// Number counts the steps of this name, from 1 on. Required.
