@@ -201,7 +201,7 @@ func (s suite) status(t *testing.T) {
 	changed = m.DeepCopy()
 	changed.Labels = nil
 	changed.Spec.RunStrategy = nil
-	changed.Status = vmi.VirtualMachineStatus{Ready: true}
+	changed.Status = vmi.VirtualMachineStatus{Ready: true, PrintableStatus: vmi.PrintableStatus("Stopped")}
 	m, err = client.ReplaceStatus(ctx, s.vms(), m, changed)
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"a": "b"}, m.Labels)
