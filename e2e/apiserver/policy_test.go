@@ -188,13 +188,18 @@ func TestAHandlerWritesNothingOfAVMIButItsStatus(t *testing.T) {
 		return err
 	}
 	for name, try := range map[string]func() error{
-		"the spec":            func() error { return patch(`{"spec":{"terminationGracePeriodSeconds":0}}`) },
-		"a label":             func() error { return patch(`{"metadata":{"labels":{"a":"b"}}}`) },
-		"the finalizer":       func() error { return patch(`{"metadata":{"finalizers":null}}`) },
-		"the whole object":    func() error { _, err := vmis.Update(ctx, v, metav1.UpdateOptions{}); return err },
-		"the status as whole": func() error { _, err := vmis.UpdateStatus(ctx, v, metav1.UpdateOptions{}); return err },
-		"another VMI":         func() error { _, err := vmis.Create(ctx, guest("new"), metav1.CreateOptions{}); return err },
-		"its end":             func() error { return vmis.Delete(ctx, "vm", metav1.DeleteOptions{}) },
+		"the spec":         func() error { return patch(`{"spec":{"terminationGracePeriodSeconds":0}}`) },
+		"a label":          func() error { return patch(`{"metadata":{"labels":{"a":"b"}}}`) },
+		"the finalizer":    func() error { return patch(`{"metadata":{"finalizers":null}}`) },
+		"the whole object": func() error { _, err := vmis.Update(ctx, v, metav1.UpdateOptions{}); return err },
+		"a status of another node's VMI": func() error {
+			other, err := client.New(asHandler("n2"))
+			require.NoError(t, err)
+			_, err = other.VirtualMachineInstances(s.name).UpdateStatus(ctx, v, metav1.UpdateOptions{})
+			return err
+		},
+		"another VMI": func() error { _, err := vmis.Create(ctx, guest("new"), metav1.CreateOptions{}); return err },
+		"its end":     func() error { return vmis.Delete(ctx, "vm", metav1.DeleteOptions{}) },
 		"another one, applied": func() error {
 			_, err := vmis.Patch(ctx, "new", types.ApplyPatchType, []byte(`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstance","metadata":{"name":"new"},"spec":{"domain":{"devices":{}}}}`), metav1.PatchOptions{FieldManager: "x", Force: new(true)}, "status")
 			return err
@@ -204,6 +209,13 @@ func TestAHandlerWritesNothingOfAVMIButItsStatus(t *testing.T) {
 		require.True(t, apierrors.IsForbidden(err) || apierrors.IsNotFound(err), "%s: %v", name, err)
 	}
 	require.NoError(t, patch(`{"metadata":{"labels":{"a":"b"},"finalizers":[]},"spec":{"terminationGracePeriodSeconds":0}}`, "status"))
+	eventually(t, func() error {
+		more, err := s.vmis.Get(ctx, "vm", metav1.GetOptions{})
+		require.NoError(t, err)
+		more.Labels, more.Finalizers, more.Spec.TerminationGracePeriodSeconds = map[string]string{"a": "b"}, nil, new(int64)
+		_, err = vmis.UpdateStatus(ctx, more, metav1.UpdateOptions{})
+		return err
+	})
 	after := s.awaitPhase("vm", vmi.PhaseRunning)
 	require.Equal(t, v.Labels, after.Labels)
 	require.Equal(t, v.Finalizers, after.Finalizers)
