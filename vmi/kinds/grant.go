@@ -1,5 +1,7 @@
 package kinds
 
+import "slices"
+
 // Component is a process of Podvisor, by the name of its service account.
 type Component string
 
@@ -49,6 +51,16 @@ func writing() []Grant {
 func owning(verbs ...string) []Grant {
 	by := string(Controller)
 	return []Grant{to(by, verbs...), to(by, "patch").of("status"), to(by, "update").of("finalizers")}
+}
+
+// replacing lets those who may patch a status update it too: they write it as a whole.
+func replacing(all ...Grant) []Grant {
+	for i := range all {
+		if all[i].Subresource == "status" {
+			all[i].Verbs = append(slices.Clone(all[i].Verbs), "update")
+		}
+	}
+	return all
 }
 
 // scaling are the grants of users for a kind with the subresource scale.

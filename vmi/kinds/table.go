@@ -35,7 +35,7 @@ var table = sync.OnceValue(func() []Kind {
 		sized(of(vmi.VirtualMachines, rules[*vmi.VirtualMachine]{
 			complete: defaults.VirtualMachine, faults: validate.VirtualMachine, update: validate.VirtualMachineUpdate,
 			template: func(v *vmi.VirtualMachine) *vmi.VirtualMachineInstanceTemplateSpec { return v.Spec.Template },
-			grants:   slices.Concat(writing(), owning("get", "list", "watch", "create", "patch", "delete")),
+			grants:   slices.Concat(writing(), replacing(owning("get", "list", "watch", "create", "patch", "delete")...)),
 			statusBy: []Component{Controller}, eventsBy: []Component{Controller},
 		})),
 		of(vmi.VirtualMachineInstanceReplicaSets, rules[*vmi.VirtualMachineInstanceReplicaSet]{
@@ -48,9 +48,9 @@ var table = sync.OnceValue(func() []Kind {
 		}),
 		of(vmi.VirtualMachineInstances, rules[*vmi.VirtualMachineInstance]{
 			complete: defaults.Instance, keep: defaults.Keep, faults: validate.Instance, update: existing, fixedSpec: true,
-			grants: slices.Concat(writing(), owning("get", "list", "watch", "create", "patch", "delete"), []Grant{
+			grants: slices.Concat(writing(), replacing(owning("get", "list", "watch", "create", "patch", "delete")...), replacing(
 				to(string(Handler), "list", "watch"), to(string(Handler), "patch").of("status"),
-			}),
+			)),
 			statusBy: []Component{Controller, Handler}, eventsBy: []Component{Controller, Handler},
 		}),
 		of(vmi.VirtualMachineInstanceMigrations, rules[*vmi.VirtualMachineInstanceMigration]{
