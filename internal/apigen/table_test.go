@@ -159,25 +159,31 @@ func TestTheGeneratedFilesAreUpToDate(t *testing.T) {
 	require.Equal(t, string(text), renderTable(m, all), "run make generate")
 	pruned := map[string][]gap{}
 	for _, d := range all {
-		file := filepath.Join("../..", crds, d.file)
 		if why := m.types[d.kind()].unserved; why != "" {
 			pruned[d.kind()] = []gap{{why: why}}
-			require.NoFileExists(t, file)
+			require.NoFileExists(t, filepath.Join("../..", crds, d.file))
 			continue
 		}
 		p := pruner{model: m}
 		p.definition(d)
 		require.Empty(t, p.faults)
 		pruned[d.kind()] = p.pruned
+	}
+	served := servedOf(m, all)
+	digest := digestOfStatuses(served)
+	annotateStatuses(served, digest)
+	for _, d := range served {
 		want, err := d.yaml()
 		require.NoError(t, err)
-		got, err := os.ReadFile(file)
+		got, err := os.ReadFile(filepath.Join("../..", crds, d.file))
 		require.NoError(t, err)
 		require.Equal(t, string(want), string(got), "run make generate")
 	}
-	text, err = os.ReadFile("../../" + unserved)
-	require.NoError(t, err)
-	want, err := format.Source(renderUnserved(pruned))
-	require.NoError(t, err)
-	require.Equal(t, string(text), string(want), "run make generate")
+	for file, code := range map[string][]byte{unserved: renderUnserved(pruned), statuses: renderStatuses(digest)} {
+		text, err := os.ReadFile("../../" + file)
+		require.NoError(t, err)
+		want, err := format.Source(code)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(text), "run make generate")
+	}
 }

@@ -53,7 +53,7 @@ func owning(verbs ...string) []Grant {
 	return []Grant{to(by, verbs...), to(by, "patch").of("status"), to(by, "update").of("finalizers")}
 }
 
-// replacing lets those who may patch a status update it too: they write it as a whole.
+// replacing adds the right to update to that to patch a status, which is written as a whole.
 func replacing(all ...Grant) []Grant {
 	for i := range all {
 		if all[i].Subresource == "status" {
