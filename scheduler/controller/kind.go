@@ -132,7 +132,7 @@ func newLoop[T vmi.Object, L runtime.Object](c *Controller, e KindOf[T, L]) (*lo
 		},
 		cached: cached, on: c,
 	}
-	k.executor.writer.Whole = e.wholeStatus
+	k.writer.Whole = e.wholeStatus
 	kept := reconcile.Cached[T]{Indexers: e.Indexers}
 	if e.keep != nil {
 		kept.Keep = e.keep(c)
