@@ -165,9 +165,11 @@ func TestTheStatusesAreOwnWhileTheDefinitionIsOfThisVersion(t *testing.T) {
 	own, other, none := definition(nil), definition(nil), definition(nil)
 	require.NoError(t, yaml.Unmarshal(data, own))
 	other.Annotations = map[string]string{"podvisor.io/status-fields": "0"}
+	idle, err := live.New(live.Config{KubeVirts: newCluster(), Metadata: fake.NewSimpleMetadataClient(s, own)})
+	require.NoError(t, err)
+	require.False(t, idle.OwnStatuses(), "not known yet")
 	f := fake.NewSimpleMetadataClient(s, other)
 	w := start(t, live.Config{KubeVirts: newCluster(), Metadata: f})
-	require.False(t, w.OwnStatuses(), "not known yet")
 	changed := make(chan struct{}, 10)
 	w.OnChange(func() { changed <- struct{}{} })
 	require.True(t, w.Wait(t.Context()))
