@@ -92,7 +92,11 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
   [plugins."io.containerd.cri.v1.images".pinned_images]
     sandbox = "$PAUSE"
 
+# Each container's shim would be asked once a second how much processor time it has used. kubelet
+# reads that itself.
 [plugins."io.containerd.cri.v1.runtime"]
+  stats_collect_period = "1m"
+  stats_retention_period = "3m"
   restrict_oom_score_adj = true
   device_ownership_from_security_context = true
   disable_hugetlb_controller = true
