@@ -37,79 +37,32 @@ var alone = []string{
 	"TestTheStatusReportsTheGuestsAgent",
 }
 
-// longest are tests that take longer than others, and of which a shorter one has the same
-// feature, or a sweep elsewhere the same faults. hack/test leaves them out where the host is too
-// slow for all before the limit of .ci/run.
-var longest = []string{
-	"TestAClaimForManyNodesMovesAndOneForASingleNodeDoesNot",
-	"TestADebianGuestIsConfiguredByCloudInitAndItsAgent",
-	"TestADefaultNetworkOfMultusTakesThePlaceOfTheClustersBesideALinkThatIsDown",
-	"TestAGuestHasACPUOfItsNodeForItself",
-	"TestAGuestStartedByUEFIHasTheSameTPMAfterAStop",
-	"TestAGuestThatMemoryCannotBeSentOfInTimeStaysAndIsLive",
-	"TestAGuestThatMovesKeepsItsTPMAndItsFirmware",
-	"TestAGuestThatMovesPowersOffOnceWhenItIsToEnd",
-	"TestAGuestWhoseImageIsAnotherOnTheOtherNodeStays",
-	"TestAHandlerThatIsReplacedWhileAGuestMovesKeepsItsVMIsReady",
-	"TestAHorizontalPodAutoscalerScalesASet",
-	"TestAKernelSaysThatSecureBootIsOn",
-	"TestALauncherThatHangsBeforeItsGuestRunsIsSaidAndEndsFailed",
-	"TestALivenessProbeEndsAVMIWhoseAgentIsGone",
-	"TestAMigrationThatIsDeletedLeavesTheGuestAsItIs",
-	"TestAPausedVMIIsOutOfItsServices",
-	"TestAReadinessProbeFollowsTheAnswersOfItsGuest",
-	"TestASetIsScaledWhileItsGuestsAreKilled",
-	"TestASetOfABrokenTemplateTriesOneVMIAtATime",
-	"TestAVMIWhoseNodeHasNoHandlerSaysSo",
-	"TestAVMIWithAnOutdatedLauncherIsMoved",
-	"TestAVMWhoseLaunchersAreKilledWhileItMovesStartsWithItsState",
-	"TestAnEvictionIsAnsweredWhileTheControllersMove",
-	"TestAnIdleGuestThatMovesAnswersUntilTheSwitch",
-	"TestContainerDisksAreCopiedWhereTheClusterHasNoImageVolumes",
-	"TestCrashes",
-	"TestEveryLegalNameRuns",
-	"TestGuestsOfTwoNodesReachEachOtherOnTheNetworksOfMultusAsSoonAsTheyAreDefined",
-	"TestNoSeriesOutlivesItsVMI",
-	"TestTheStreamsOfAGuestSayWhereItHasMovedTo",
-}
-
 // choosePart lets the tests of one part run: those that run alone, or all others. Without
-// a name of a part, all run. If brief, the longest are left out of a part.
-func choosePart(part string, brief bool) error {
-	var run, skip []string
+// a name of a part, all run.
+func choosePart(part string) error {
+	choice := ""
 	switch part {
 	case "":
 		return nil
 	case "alone":
-		run = alone
+		choice = "test.run"
 	case "others":
-		skip = alone
+		choice = "test.skip"
 	default:
 		return fmt.Errorf("there is no part %s of the end-to-end tests", part)
 	}
-	if brief {
-		skip = slices.Concat(skip, longest)
-	}
 	flag.Parse()
-	for choice, names := range map[string][]string{"test.run": run, "test.skip": skip} {
-		if f := flag.Lookup(choice); f.Value.String() != "" {
-			return fmt.Errorf("-%s cannot be given with a part of the tests", choice)
-		}
-		if len(names) == 0 {
-			continue
-		}
-		if err := flag.Set(choice, "^("+strings.Join(names, "|")+")$"); err != nil {
-			return err
-		}
+	if f := flag.Lookup(choice); f.Value.String() != "" {
+		return fmt.Errorf("-%s cannot be given with a part of the tests", choice)
 	}
-	return nil
+	return flag.Set(choice, "^("+strings.Join(alone, "|")+")$")
 }
 
 func TestTheTestsThatRunAloneAreThoseThatAreNotParallel(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	var serial, all []string
+	var serial []string
 	for _, name := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		require.NoError(t, err)
@@ -119,18 +72,12 @@ func TestTheTestsThatRunAloneAreThoseThatAreNotParallel(t *testing.T) {
 			continue // it is not compiled for make test
 		}
 		for _, d := range f.Decls {
-			fn, is := d.(*ast.FuncDecl)
-			if !is || !strings.HasPrefix(fn.Name.Name, "Test") || fn.Name.Name == "TestMain" {
-				continue
-			}
-			all = append(all, fn.Name.Name)
-			if !isParallel(fn) {
+			if fn, is := d.(*ast.FuncDecl); is && strings.HasPrefix(fn.Name.Name, "Test") && fn.Name.Name != "TestMain" && !isParallel(fn) {
 				serial = append(serial, fn.Name.Name)
 			}
 		}
 	}
 	require.ElementsMatch(t, alone, serial)
-	require.Subset(t, all, longest, "there is no such test")
 }
 
 // isParallel reports whether a statement of the test itself calls t.Parallel.

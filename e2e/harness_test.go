@@ -65,7 +65,7 @@ var world struct {
 var race = os.Getenv("RACE") != ""
 
 func TestMain(m *testing.M) {
-	if err := choosePart(os.Getenv("PART"), os.Getenv("BRIEF") != ""); err != nil {
+	if err := choosePart(os.Getenv("PART")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
