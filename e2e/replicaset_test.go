@@ -126,29 +126,29 @@ func TestASetIsScaledWhileItsGuestsAreKilled(t *testing.T) {
 	s := newSpace(t)
 	s.makeEditor()
 	began := time.Now()
-	s.applySet(setOf("web", 10))
-	all := s.awaitSet("web", 10)
-	t.Logf("10 VMIs are ready after %s", time.Since(began).Round(time.Second))
+	s.applySet(setOf("web", 5))
+	all := s.awaitSet("web", 5)
+	t.Logf("5 VMIs are ready after %s", time.Since(began).Round(time.Second))
 
 	for i := range 2 {
 		s.traces(&all[i]).kill("qemu-system")
 	}
-	s.edit("scale", "vmirs/web", "--replicas=3")
-	three := s.awaitSet("web", 3)
-	s.edit("scale", "vmirs/web", "--replicas=12")
-	for i := range three {
-		s.traces(&three[i]).kill("qemu-system")
+	s.edit("scale", "vmirs/web", "--replicas=2")
+	left := s.awaitSet("web", 2)
+	s.edit("scale", "vmirs/web", "--replicas=6")
+	for i := range left {
+		s.traces(&left[i]).kill("qemu-system")
 	}
-	for _, v := range three { // until it is seen, the dead count
+	for _, v := range left { // until it is seen, the dead count
 		s.awaitEnd(v.Name, v.UID)
 	}
-	twelve := s.awaitSet("web", 12)
-	for _, v := range three {
-		require.NotContains(t, uids(twelve), string(v.UID), "a guest that was killed is replaced")
+	six := s.awaitSet("web", 6)
+	for _, v := range left {
+		require.NotContains(t, uids(six), string(v.UID), "a guest that was killed is replaced")
 	}
 	s.edit("scale", "vmirs/web", "--replicas=2")
 	two := s.awaitSet("web", 2)
-	require.Subset(t, uids(twelve), uids(two))
+	require.Subset(t, uids(six), uids(two))
 
 	// One is taken out, and another takes its place; one more is adopted.
 	s.edit("label", "vmi/"+two[0].Name, "app=debug", "--overwrite")
@@ -170,15 +170,15 @@ func TestASetIsScaledWhileItsGuestsAreKilled(t *testing.T) {
 	s.applySet(setOf("web", 2))
 	require.Equal(t, uids(two), uids(s.awaitSet("web", 2)), "a set of the same selector takes them over")
 
-	left := []traces{s.traces(&two[0]), s.traces(&two[1])}
+	ended := []traces{s.traces(&two[0]), s.traces(&two[1])}
 	s.edit("delete", "vmirs/web", "--cascade=foreground", "--timeout=300s")
 	require.Empty(t, s.vmisOf("web"), "the set goes last")
 	s.applySet(setOf("web", 1))
 	last := s.awaitSet("web", 1)
-	left = append(left, s.traces(&last[0]))
+	ended = append(ended, s.traces(&last[0]))
 	s.edit("delete", "vmirs/web", "--timeout=300s")
 	s.awaitGone(&last[0])
-	for _, n := range left {
+	for _, n := range ended {
 		n.awaitNone()
 	}
 }

@@ -199,8 +199,8 @@ var preference = []group{
 // replicaSet are the proofs of a set of VMIs.
 var replicaSet = []group{
 	{Guest, "TestASetIsScaledWhileItsGuestsAreKilled", []seen{
-		{"spec.replicas", `s.awaitSet("web", 10)`},
-		{"spec.template", `s.awaitSet("web", 10)`},
+		{"spec.replicas", `s.awaitSet("web", 5)`},
+		{"spec.template", `s.awaitSet("web", 5)`},
 	}},
 	{API, "TestASetIsScaledAndReplacesWhatEnds", []seen{
 		{"spec.paused", `return o.Status.Replicas == 5`},
