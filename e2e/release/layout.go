@@ -59,7 +59,7 @@ func (c Config) writeLayout(dir string, of version.Info, built []images.Built) (
 	}
 	packed, indexes := map[v1.Hash]v1.Layer{}, map[string]v1.ImageIndex{}
 	for _, b := range built {
-		img, modules, err := repack(b, at, packed)
+		img, modules, err := c.repack(b, at, packed)
 		if err != nil {
 			return nil, nil, fmt.Errorf("pack image %s: %w", b.Name, err)
 		}
@@ -115,7 +115,7 @@ func sizeOf(img v1.Image) (int64, error) {
 
 // repack makes the image of a registry of one that was built for an import: with media
 // types of OCI and compressed layers. Layers that were packed before are taken as they are.
-func repack(b images.Built, at time.Time, packed map[v1.Hash]v1.Layer) (v1.Image, []module, error) {
+func (c Config) repack(b images.Built, at time.Time, packed map[v1.Hash]v1.Layer) (v1.Image, []module, error) {
 	from, err := tarball.ImageFromPath(b.Tar, nil)
 	if err != nil {
 		return nil, nil, err
@@ -133,7 +133,11 @@ func repack(b images.Built, at time.Time, packed map[v1.Hash]v1.Layer) (v1.Image
 		}
 		if packed[id] == nil {
 			// The best level takes three times as long, for layers that are smaller by two in a thousand.
-			packed[id], err = tarball.LayerFromOpener(l.Uncompressed, tarball.WithCompressionLevel(gzip.DefaultCompression),
+			level := gzip.DefaultCompression
+			if c.Large {
+				level = gzip.BestSpeed
+			}
+			packed[id], err = tarball.LayerFromOpener(l.Uncompressed, tarball.WithCompressionLevel(level),
 				tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 			if err != nil {
 				return nil, nil, err
