@@ -24,7 +24,7 @@ import (
 
 var (
 	seed     = flag.Uint64("seed", 1, "chooses the points")
-	points   = flag.Int("points", 30, "how many points are chosen for a component")
+	points   = flag.Int("points", 20, "how many points are chosen for a component")
 	whole    = flag.Bool("whole", false, "all points")
 	only     = flag.String("component", "", "only points of this component")
 	kind     = flag.String("kind", "", "only points of these kinds of faults, with commas between them")
