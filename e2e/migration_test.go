@@ -404,10 +404,11 @@ func (s space) podOf(v *vmi.VirtualMachineInstance) corev1.Pod {
 }
 
 // awaitOnePod waits until all pods of the VMI have ended but the one on its node. A target that
-// the guest did not come to may have failed.
+// the guest did not come to may have failed. It may take its whole grace period: SIGTERM is lost
+// if kubelet sends it before the first process of a container takes signals.
 func (s space) awaitOnePod(v *vmi.VirtualMachineInstance) {
 	s.t.Helper()
-	eventually(s.t, soon, func() error {
+	eventually(s.t, long, func() error {
 		for _, p := range s.pods(v) {
 			cancelled := p.Status.Phase == corev1.PodFailed && p.Labels[vmi.MigrationJobLabel] != ""
 			if p.Spec.NodeName != v.Status.NodeName && p.Status.Phase != corev1.PodSucceeded && !cancelled {
