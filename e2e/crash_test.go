@@ -21,7 +21,7 @@ import (
 // The flags of TestCrashes are those of the sweep in package fault.
 var (
 	crashSeed    = flag.Uint64("seed", 1, "chooses the points of TestCrashes")
-	crashPoints  = flag.Int("points", 6, "how many points are chosen, of components of pods")
+	crashPoints  = flag.Int("points", 4, "how many points are chosen, of components of pods")
 	crashWhole   = flag.Bool("whole", false, "all points")
 	crashOnly    = flag.String("component", "", "only points of these components, with commas between them")
 	crashKind    = flag.String("kind", "", "only points of these kinds of faults, with commas between them")
