@@ -134,7 +134,7 @@ func (s space) files(text string) {
 
 // The flags of make test-migrations, and what is enough else.
 var (
-	moves     = flag.Int("moves", 4, "how often a guest moves there and back")
+	moves     = flag.Int("moves", 2, "how often a guest moves there and back")
 	idleMoves = flag.Int("idle", 2, "how often an idle guest moves there and back")
 	slowMove  = flag.Duration("slow", 30*time.Second, "how long a migration may take that is too slow")
 )
@@ -600,7 +600,7 @@ func TestAClaimForManyNodesMovesAndOneForASingleNodeDoesNot(t *testing.T) {
 	s.create(v)
 	v = s.awaitSteady("claims")
 	before := visitor.state("http://claims")
-	for range *moves / 2 {
+	for range max(2, *moves/2) {
 		from := v.Status.NodeName
 		v = s.moved(s.moves("claims"), from)
 		before = visitor.goesOn("http://claims", before)

@@ -102,7 +102,7 @@ func TestAGuestThatMovesKeepsItsTPMAndItsFirmware(t *testing.T) {
 	c := v.Status.Condition(vmi.ConditionLiveMigratable)
 	require.NotNil(t, c)
 	require.Equal(t, corev1.ConditionTrue, c.Status, c.Message)
-	for range *moves / 2 {
+	for range max(2, *moves/2) {
 		from := v.Status.NodeName
 		v = s.moved(s.moves("moves"), from)
 		claim := s.awaitOneState("moves")
