@@ -132,9 +132,8 @@ func (c Config) repack(b images.Built, at time.Time, packed map[v1.Hash]v1.Layer
 			return nil, nil, err
 		}
 		if packed[id] == nil {
-			// The best level takes three times as long, for layers that are smaller by two in a thousand.
-			level := gzip.DefaultCompression
-			if c.Large {
+			level := gzip.DefaultCompression // the best takes three times as long, for two in a thousand
+			if c.Fast {
 				level = gzip.BestSpeed
 			}
 			packed[id], err = tarball.LayerFromOpener(l.Uncompressed, tarball.WithCompressionLevel(level),

@@ -35,8 +35,8 @@ type Config struct {
 	To string
 	// Changed permits a checkout with changes. No other checkout makes the same release.
 	Changed bool
-	// Large permits images that are larger and made sooner, for a release that is not published.
-	Large bool
+	// Fast compresses the images less and sooner, for a release that is not published.
+	Fast bool
 	// Cache is the folder for what was built and downloaded. Empty: that of [images.Config].
 	Cache string
 	// Out gets the progress. Nil: none is written.

@@ -55,7 +55,7 @@ func madeOnce(t *testing.T) (dir string, conf Config) {
 			return
 		}
 		version := regexp.MustCompile(`(?m)^## (v\S+)`).FindSubmatch(text)[1]
-		made.conf = Config{Version: string(version), Registry: testRegistry, Root: "../..", Changed: true, Large: true, Out: os.Stdout}
+		made.conf = Config{Version: string(version), Registry: testRegistry, Root: "../..", Changed: true, Fast: true, Out: os.Stdout}
 		if made.dir, made.err = os.MkdirTemp("", "podvisor-release-"); made.err == nil {
 			made.conf.To = filepath.Join(made.dir, "one")
 			made.err = Make(context.Background(), made.conf)
