@@ -404,8 +404,8 @@ func (s space) podOf(v *vmi.VirtualMachineInstance) corev1.Pod {
 }
 
 // awaitOnePod waits until all pods of the VMI have ended but the one on its node. A target that
-// the guest did not come to may have failed. It may take its whole grace period: SIGTERM is lost
-// if kubelet sends it before the first process of a container takes signals.
+// the guest did not come to may have failed. It may start first and then take its grace period, of
+// 50 seconds and more: longer than a minute where the host is busy.
 func (s space) awaitOnePod(v *vmi.VirtualMachineInstance) {
 	s.t.Helper()
 	eventually(s.t, long, func() error {
