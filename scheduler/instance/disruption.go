@@ -145,9 +145,11 @@ func trueEnd(o Observed) (vmi.Finding, bool) {
 
 // unhealthy reports whether the VMI's pod, which was ended from outside, was ended since its
 // liveness probe failed, which Kubernetes says in events alone: there is such a probe, and
-// the pod has ended without having been deleted or disrupted.
+// the pod has ended without having been deleted or disrupted before. A pod whose launcher
+// outlives the VMI is deleted after it: see ended.
 func unhealthy(o Observed, p *corev1.Pod) bool {
 	_, other := disruption(p)
+	other = other && !disruptedAt(p).After(endedAt(o.VMI).Add(reportDelay)) // the clock of the node may be another one
 	return launched.Ended(p) && !other && o.VMI.Spec.LivenessProbe != nil
 }
 

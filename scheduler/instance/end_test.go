@@ -10,6 +10,7 @@ import (
 
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
 func evicted(p *corev1.Pod) {
@@ -114,6 +115,8 @@ func TestWhatTheHandlerCouldNotKnowOfAnEndIsCorrectedOnce(t *testing.T) {
 			launcher(exited(0, 0, ""), disrupted("PreemptionByScheduler", "x")), "Preempted"},
 		{"a liveness probe that failed, of which nothing but the end of the pod was known", livenessProbed(), launcher(exited(0, 0, "")), "LivenessProbeFailed"},
 		{"the same, while the pod still runs", livenessProbed(), launcher(running), ""},
+		{"the same, of a pod whose launcher ran on and was deleted", livenessProbed(endedBefore(30 * time.Second)), launcher(exited(0, 0, ""), leaving), "LivenessProbeFailed"},
+		{"the same, when the deletion may have been first", livenessProbed(endedBefore(5 * time.Second)), launcher(exited(0, 0, ""), leaving), ""},
 		{"a pod with a liveness probe that was deleted", livenessProbed(), launcher(exited(0, 0, ""), leaving), "PodDeleted"},
 		{"a pod without a liveness probe", endedFor(vmi.PhaseSucceeded, "Evicted", vmi.UnknownDisruption+"; off"), launcher(exited(0, 0, "")), ""},
 		{"a guest that powered off before its pod was evicted", stored(vmi.PhaseSucceeded), launcher(exited(0, 0, ""), evicted), ""},
@@ -157,9 +160,12 @@ func TestWhatTheHandlerCouldNotKnowOfAnEndIsCorrectedOnce(t *testing.T) {
 }
 
 // livenessProbed is a VMI that was ended from outside, and has a liveness probe.
-func livenessProbed() *vmi.VirtualMachineInstance {
+func livenessProbed(options ...vmitest.Option) *vmi.VirtualMachineInstance {
 	v := endedFor(vmi.PhaseSucceeded, "Evicted", vmi.UnknownDisruption+"; off")
 	v.Spec.LivenessProbe = &vmi.Probe{}
+	for _, option := range options {
+		option(v)
+	}
 	return v
 }
 
