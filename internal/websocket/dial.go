@@ -85,6 +85,7 @@ func (x *exchange) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	r.Header = written.Header
+	r.Header.Del("User-Agent") // net/http has added its own, and no transport replaces one
 	answer, err := x.transport.RoundTrip(r)
 	if err != nil {
 		return 0, err

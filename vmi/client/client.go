@@ -34,6 +34,8 @@ type Client struct {
 // New makes a Client that talks to the API server of cfg. The configuration is
 // copied; its content type is set to JSON, the only one that custom resources
 // have in every version of Kubernetes. All kinds share one limit of requests.
+// Without a user agent it has client-go's, which names the program: the API server
+// records it in its audit log, and its first word as the manager of written fields.
 func New(cfg *rest.Config) (*Client, error) {
 	if cfg == nil {
 		return nil, errors.New("make a client: cfg is nil: it needs the address of an API server, as of rest.InClusterConfig")
@@ -41,6 +43,7 @@ func New(cfg *rest.Config) (*Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.ContentType = runtime.ContentTypeJSON
 	cfg.AcceptContentTypes = runtime.ContentTypeJSON
+	cfg.UserAgent = cmp.Or(cfg.UserAgent, rest.DefaultKubernetesUserAgent())
 	if cfg.RateLimiter == nil && cfg.QPS >= 0 {
 		cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cmp.Or(cfg.QPS, rest.DefaultQPS), cmp.Or(cfg.Burst, rest.DefaultBurst))
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -175,6 +177,37 @@ func TestTheAnswerToAWriteOfAPartIsItsMetadata(t *testing.T) {
 			require.Equal(t, tt.now.Status, now.Status)
 			require.Equal(t, tt.now.Spec, now.Spec)
 			require.Equal(t, "7", old.ResourceVersion, "what was given stays as it is")
+		})
+	}
+}
+
+// The API server takes the first word for the manager of the fields, and writes the whole into
+// its audit log.
+func TestEveryRequestNamesTheProgram(t *testing.T) {
+	program := filepath.Base(os.Args[0]) + "/"
+	for name, tt := range map[string]struct{ set, want string }{
+		"of client-go": {"", program},
+		"own":          {"operator/1", "operator/1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var agents []string
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				agents = append(agents, r.UserAgent())
+				http.Error(w, "not today", http.StatusForbidden)
+			}))
+			t.Cleanup(s.Close)
+			c, err := client.New(&rest.Config{Host: s.URL, UserAgent: tt.set})
+			require.NoError(t, err)
+			vmis := c.VirtualMachineInstances("default")
+			_, err = vmis.Get(t.Context(), "web", metav1.GetOptions{})
+			require.Error(t, err)
+			require.Error(t, vmis.Pause(t.Context(), "web", vmi.PauseOptions{}))
+			_, err = vmis.Console(t.Context(), "web")
+			require.Error(t, err)
+			require.Len(t, agents, 3)
+			for _, agent := range agents {
+				require.Truef(t, strings.HasPrefix(agent, tt.want), "%q", agent)
+			}
 		})
 	}
 }
