@@ -48,8 +48,7 @@ func (s *scene) pids(component string, l *life) (pids []int) {
 			pids = append(pids, p.pid)
 		}
 	}
-	slices.Sort(pids)
-	return pids[:min(len(pids), 1)] // what it forks is called like it for a moment
+	return pids
 }
 
 // components are those that run now.

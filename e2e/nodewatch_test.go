@@ -35,12 +35,14 @@ type process struct {
 	pod   types.UID
 	args  []string
 	found time.Time
+	// forked: an older process of its pod has forked it, and it does not execute its program yet.
+	forked bool
 }
 
 // role is what the process is in the pod: "sandbox", a program of a launcher or of Podvisor,
 // "QEMU", or nothing that is looked for.
 func (p process) role() string {
-	if len(p.args) == 0 {
+	if len(p.args) == 0 || p.forked {
 		return ""
 	}
 	switch name := filepath.Base(p.args[0]); {
@@ -221,6 +223,29 @@ func (w *nodeWatch) read(known map[int]process) (all []process) {
 		}
 		all = append(all, p)
 	}
+	return markForked(all)
+}
+
+// markForked marks what launchers and libvirt daemons fork: for a moment it is called like them.
+// Its number may be the lower one.
+func markForked(all []process) []process {
+	type of struct {
+		pod  types.UID
+		role string
+	}
+	oldest := map[of]process{}
+	for _, p := range all {
+		k := of{p.pod, p.role()}
+		if first, ok := oldest[k]; !ok || p.compare(first) < 0 {
+			oldest[k] = p
+		}
+	}
+	for i, p := range all {
+		switch role := p.role(); role {
+		case "virt-launcher", "libvirtd":
+			all[i].forked = p.pid != oldest[of{p.pod, role}].pid
+		}
+	}
 	return all
 }
 
@@ -387,4 +412,20 @@ func TestTwoQEMUsOfAGuestAndTwoWritersOfAClaimAreSeen(t *testing.T) {
 	require.Contains(t, w.judge([]process{again, a})["s_a"], "guest s_a has two QEMUs")
 	b.began = "0" // it has ended, and its number was given to another one
 	require.Empty(t, w.judge([]process{a, b}))
+}
+
+func TestWhatAProgramForksIsNotTheProgram(t *testing.T) {
+	t.Parallel()
+	daemon := func(pid int, began, pod string) process {
+		return process{pid: pid, began: began, pod: types.UID(pod), args: []string{"/usr/sbin/libvirtd"}}
+	}
+	qemu := daemon(902, "1200", "a")
+	qemu.args = []string{"/usr/bin/qemu-system-x86_64", "-name", "guest=x"}
+	second := qemu
+	second.pid = 903 // which must not be, so it is seen
+	var roles []string
+	for _, p := range markForked([]process{daemon(7, "1200", "a"), daemon(8, "1300", "b"), daemon(900, "990", "a"), daemon(901, "1200", "a"), qemu, second}) {
+		roles = append(roles, p.role())
+	}
+	require.Equal(t, []string{"", "libvirtd", "libvirtd", "", "QEMU", "QEMU"}, roles)
 }
