@@ -106,9 +106,9 @@ func (s *scene) awaitFault() {
 // has killed the process. Memory in a file counts for no process, so that the kernel kills the
 // others of the container.
 func outOfMemory(pid int) error {
-	began, _ := statOf(pid)
+	began, _, _ := statOf(pid)
 	group, err := memoryGroup(pid)
-	if now, state := statOf(pid); now == "" || state == "Z" {
+	if now, state, _ := statOf(pid); now == "" || state == "Z" {
 		return nil // it has ended by itself
 	}
 	if err != nil {
@@ -139,7 +139,7 @@ func outOfMemory(pid int) error {
 	defer func() { _ = hog.Wait() }()
 	defer func() { _ = hog.Process.Kill() }()
 	for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
-		if now, state := statOf(pid); now != began || state == "Z" {
+		if now, state, _ := statOf(pid); now != began || state == "Z" {
 			return nil
 		}
 	}

@@ -35,7 +35,8 @@ type process struct {
 	pod   types.UID
 	args  []string
 	found time.Time
-	// forked: an older process of its pod has forked it, and it does not execute its program yet.
+	// forked: it is the clone of a process and has not executed a program itself yet. What a
+	// launcher or a libvirt daemon starts is called like them until then.
 	forked bool
 }
 
@@ -223,43 +224,20 @@ func (w *nodeWatch) read(known map[int]process) (all []process) {
 		}
 		all = append(all, p)
 	}
-	return markForked(all)
-}
-
-// markForked marks what launchers and libvirt daemons fork: for a moment it is called like them.
-// Its number may be the lower one.
-func markForked(all []process) []process {
-	type of struct {
-		pod  types.UID
-		role string
-	}
-	oldest := map[of]process{}
-	for _, p := range all {
-		k := of{p.pod, p.role()}
-		if first, ok := oldest[k]; !ok || p.compare(first) < 0 {
-			oldest[k] = p
-		}
-	}
-	for i, p := range all {
-		switch role := p.role(); role {
-		case "virt-launcher", "libvirtd":
-			all[i].forked = p.pid != oldest[of{p.pod, role}].pid
-		}
-	}
 	return all
 }
 
 // process reads one process. One that has ended is none, also while its parent does not know.
 func (w *nodeWatch) process(pid int, found time.Time) (p process, ok bool) {
 	dir := "/proc/" + strconv.Itoa(pid)
-	began, state := statOf(pid)
+	began, state, flags := statOf(pid)
 	if began == "" || state == "Z" {
 		return p, false
 	}
 	if found.IsZero() {
 		found = time.Now()
 	}
-	p = process{pid: pid, began: began, found: found}
+	p = process{pid: pid, began: began, found: found, forked: flags&forkedNoExec != 0}
 	text, _ := os.ReadFile(dir + "/cmdline")
 	if len(text) == 0 {
 		return p, true
@@ -272,20 +250,24 @@ func (w *nodeWatch) process(pid int, found time.Time) (p process, ok bool) {
 	return p, true
 }
 
-// statOf is when a process began, in ticks, and its state.
-func statOf(pid int) (began, state string) {
+// forkedNoExec is the flag PF_FORKNOEXEC of include/linux/sched.h.
+const forkedNoExec = 0x40
+
+// statOf is when a process began, in ticks, its state, and its flags (proc_pid_stat(5)).
+func statOf(pid int) (began, state string, flags uint64) {
 	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 20 {
-		return "", ""
+		return "", "", 0
 	}
-	return fields[19], fields[0]
+	flags, _ = strconv.ParseUint(fields[6], 10, 64)
+	return fields[19], fields[0], flags
 }
 
 // alive reports whether the process runs.
 func (p process) alive() bool {
-	began, state := statOf(p.pid)
+	began, state, _ := statOf(p.pid)
 	return began == p.began && state != "Z" && state != "X"
 }
 
@@ -391,7 +373,7 @@ func TestTwoQEMUsOfAGuestAndTwoWritersOfAClaimAreSeen(t *testing.T) {
 		require.NoError(t, c.Start())
 		require.NoError(t, f.Close())
 		t.Cleanup(func() { _ = errors.Join(c.Process.Kill(), c.Wait()) })
-		began, _ := statOf(c.Process.Pid)
+		began, _, _ := statOf(c.Process.Pid)
 		return process{pid: c.Process.Pid, began: began, args: []string{"/usr/bin/qemu-system-x86_64", "-name", "guest=" + guest + ",debug-threads=on"}}
 	}
 	a, b, reader := qemu("s_a", os.O_RDWR), qemu("s_b", os.O_RDWR), qemu("s_c", os.O_RDONLY)
@@ -416,16 +398,30 @@ func TestTwoQEMUsOfAGuestAndTwoWritersOfAClaimAreSeen(t *testing.T) {
 
 func TestWhatAProgramForksIsNotTheProgram(t *testing.T) {
 	t.Parallel()
-	daemon := func(pid int, began, pod string) process {
-		return process{pid: pid, began: began, pod: types.UID(pod), args: []string{"/usr/sbin/libvirtd"}}
-	}
-	qemu := daemon(902, "1200", "a")
-	qemu.args = []string{"/usr/bin/qemu-system-x86_64", "-name", "guest=x"}
-	second := qemu
-	second.pid = 903 // which must not be, so it is seen
-	var roles []string
-	for _, p := range markForked([]process{daemon(7, "1200", "a"), daemon(8, "1300", "b"), daemon(900, "990", "a"), daemon(901, "1200", "a"), qemu, second}) {
-		roles = append(roles, p.role())
-	}
-	require.Equal(t, []string{"", "libvirtd", "libvirtd", "", "QEMU", "QEMU"}, roles)
+	w := newNodeWatch()
+	shell := exec.Command("sh", "-c", "exec 3<&0; (read x <&3) & wait; :")
+	in, err := shell.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, shell.Start())
+	t.Cleanup(func() { _ = in.Close(); _ = shell.Wait() })
+	var child process
+	eventually(t, soon, func() error {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", shell.Process.Pid))
+		if err != nil {
+			return err
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			return err
+		}
+		child, _ = w.process(pid, time.Time{})
+		return nil
+	})
+	parent, ok := w.process(shell.Process.Pid, time.Time{})
+	require.True(t, ok)
+	require.Equal(t, parent.args, child.args)
+	require.False(t, parent.forked)
+	require.True(t, child.forked)
+	child.args = []string{"/usr/sbin/libvirtd"}
+	require.Empty(t, child.role())
 }
