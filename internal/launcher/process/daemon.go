@@ -202,6 +202,7 @@ func (d *Daemon) once(ctx context.Context) error {
 	}()
 	exited := d.config.Reaper.Exited(pid)
 	d.runs(pid)
+	defer d.clear(pid)
 	defer d.runs(0)
 	select {
 	case s := <-exited:

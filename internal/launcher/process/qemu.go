@@ -1,12 +1,14 @@
 package process
 
 import (
-	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // QEMU is the process ID of a domain's QEMU.
@@ -25,13 +27,11 @@ func (d *Daemon) QEMUStopped(domain string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return false, err
+	s, ok := statusOf(pid)
+	if !ok {
+		return false, fmt.Errorf("QEMU of the domain %s: %w", domain, unix.ESRCH)
 	}
-	// The state follows the name of the program, which may have any character in it.
-	rest := b[bytes.LastIndexByte(b, ')')+1:]
-	return bytes.HasPrefix(rest, []byte(" T ")), nil
+	return s.state == 'T', nil
 }
 
 // QEMUMessages are the last lines that a domain's QEMU wrote to its log, on one

@@ -1,11 +1,9 @@
 package process
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"os/signal"
-	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -79,15 +77,8 @@ func (r *Reaper) Exited(pid int) <-chan unix.WaitStatus {
 
 // reap collects every child that has ended.
 func (r *Reaper) reap() {
-	proc, err := os.Open("/proc")
-	if err != nil {
-		return
-	}
-	defer proc.Close()
-	names, _ := proc.Readdirnames(-1) // what was read is reaped; the next signal tries again
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil || !r.left(pid) {
+	for _, pid := range processes() {
+		if !r.left(pid) {
 			continue
 		}
 		var s unix.WaitStatus
@@ -99,18 +90,8 @@ func (r *Reaper) reap() {
 
 // left says that pid is a dead child of another session.
 func (r *Reaper) left(pid int) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return false
-	}
-	// pid (command) state parent group session …; the command may hold anything.
-	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(fields) < 4 || string(fields[0]) != "Z" {
-		return false
-	}
-	parent, _ := strconv.Atoi(string(fields[1]))
-	session, _ := strconv.Atoi(string(fields[3]))
-	return parent == r.self && session != r.session
+	s, ok := statusOf(pid)
+	return ok && s.state == 'Z' && s.parent == r.self && s.session != r.session
 }
 
 func (r *Reaper) note(pid int, s unix.WaitStatus) {
