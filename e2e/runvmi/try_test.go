@@ -1,18 +1,19 @@
 package runvmi
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -116,16 +117,28 @@ func (r *tried) leavesNothing() error {
 		require.FailNow(r.T, "timeout: the command ends")
 	}
 	// make and go end at a signal, and what they have started ends in order.
-	require.Eventually(r.T, func() bool {
-		left, err := filepath.Glob(r.temporary + "/*")
-		return err == nil && len(left) == 0 && !slices.ContainsFunc(strings.Fields(command(r.T, "ip", "netns", "pids", r.namespace)), another)
-	}, time.Minute, 100*time.Millisecond, "processes or files are left")
+	var left []string
+	if !assert.Eventually(r.T, func() bool { left = r.left(); return len(left) == 0 }, time.Minute, 100*time.Millisecond) {
+		require.FailNow(r.T, "processes or files are left", "%s", strings.Join(left, "\n"))
+	}
 	return status
 }
 
-// another says that a process is not that of the test, whose first thread may be in the
-// namespace.
-func another(pid string) bool { return pid != strconv.Itoa(os.Getpid()) }
+// left are the files of the command, and its processes: not that of the test, whose first
+// thread may be in the namespace.
+func (r *tried) left() []string {
+	left, err := filepath.Glob(r.temporary + "/*")
+	require.NoError(r.T, err)
+	for _, pid := range strings.Fields(command(r.T, "ip", "netns", "pids", r.namespace)) {
+		if pid == strconv.Itoa(os.Getpid()) {
+			continue
+		}
+		line, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+		state, _ := os.ReadFile("/proc/" + pid + "/stat")
+		left = append(left, fmt.Sprintf("process %s: %s: %s", pid, bytes.ReplaceAll(line, []byte{0}, []byte{' '}), state))
+	}
+	return left
+}
 
 // The README's first command boots a guest whose console is on the terminal and whose page
 // answers, as root and as a user, with the /dev/kvm of the host and with none that works.
