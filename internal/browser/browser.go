@@ -27,6 +27,10 @@ type Browser struct {
 	session string
 }
 
+// waiting is how long the browser may take. On a busy host it takes more than a minute to
+// start its processes.
+const waiting = 5 * time.Minute
+
 type answer struct {
 	ID     int             `json:"id"`
 	Result json.RawMessage `json:"result"`
@@ -143,8 +147,8 @@ func (b *Browser) call(method string, params any) (json.RawMessage, error) {
 		delete(b.waiting, id)
 		b.mu.Unlock()
 		return a.Result, nil
-	case <-time.After(time.Minute):
-		return nil, fmt.Errorf("%s: no answer within a minute", method)
+	case <-time.After(waiting):
+		return nil, fmt.Errorf("%s: no answer within %s", method, waiting)
 	}
 }
 
@@ -159,7 +163,7 @@ func (b *Browser) must(t *testing.T, into any, method string, params any) {
 }
 
 // Eval is the value of an expression of JavaScript in the page, as text. What it throws is an
-// error. A promise is waited for, a minute at most.
+// error. A promise is waited for, five minutes at most.
 func (b *Browser) Eval(expression string) (string, error) {
 	raw, err := b.call("Runtime.evaluate", map[string]any{"expression": "Promise.resolve(" + expression + ").then(String)", "returnByValue": true, "awaitPromise": true})
 	if err != nil {
@@ -178,12 +182,12 @@ func (b *Browser) Eval(expression string) (string, error) {
 	return v.Result.Value, nil
 }
 
-// Until waits until the expression has the value, a minute at most.
+// Until waits until the expression has the value, five minutes at most.
 func (b *Browser) Until(t *testing.T, want, expression string) {
 	t.Helper()
 	var got string
 	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(waiting); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if got, err = b.Eval(expression); err == nil && got == want {
 			return
 		}

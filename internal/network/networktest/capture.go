@@ -20,8 +20,32 @@ type Capture struct {
 // Watch captures what comes in by the link until the test ends, also what is for
 // another than the link: a bridge keeps to itself what goes from one of its ports to
 // another, unless it is promiscuous (packet(7)). The kernel takes the tag out of a
-// tagged frame.
+// tagged frame. A frame that is lost fails the test.
 func Watch(t testing.TB, ns *os.File, link string) *Capture {
+	t.Helper()
+	return watch(t, ns, link, nil)
+}
+
+// WatchAllButTCP is Watch without frames of TCP over IP. On a link that others use too, they
+// are most, and more than can be kept.
+func WatchAllButTCP(t testing.TB, ns *os.File, link string) *Capture {
+	t.Helper()
+	const load8, load16, equal, end = unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, unix.BPF_LD | unix.BPF_H | unix.BPF_ABS,
+		unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	return watch(t, ns, link, []unix.SockFilter{
+		{Code: load16, K: 12},
+		{Code: equal, K: unix.ETH_P_IP, Jf: 2},
+		{Code: load8, K: 14 + 9}, // the protocol in a header of IPv4
+		{Code: equal, K: unix.IPPROTO_TCP, Jt: 3, Jf: 4},
+		{Code: equal, K: unix.ETH_P_IPV6, Jf: 3},
+		{Code: load8, K: 14 + 6}, // the next header in one of IPv6
+		{Code: equal, K: unix.IPPROTO_TCP, Jf: 1},
+		{Code: end},
+		{Code: end, K: 1 << 16},
+	})
+}
+
+func watch(t testing.TB, ns *os.File, link string, filter []unix.SockFilter) *Capture {
 	t.Helper()
 	var fd int
 	var err error
@@ -33,6 +57,11 @@ func Watch(t testing.TB, ns *os.File, link string) *Capture {
 		// What comes while this process gets no time waits here, and is not lost.
 		if err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 32<<20); err != nil {
 			return
+		}
+		if len(filter) > 0 {
+			if err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}); err != nil {
+				return
+			}
 		}
 		var req *unix.Ifreq
 		if req, err = unix.NewIfreq(link); err != nil {
@@ -50,7 +79,13 @@ func Watch(t testing.TB, ns *os.File, link string) *Capture {
 	})
 	require.NoError(t, err)
 	f := os.NewFile(uintptr(fd), link)
-	t.Cleanup(func() { f.Close() })
+	t.Cleanup(func() {
+		lost, err := unix.GetsockoptTpacketStats(fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+		f.Close()
+		if err != nil || lost.Drops > 0 {
+			t.Errorf("watch link %s: %d frames were lost; %v", link, lost.Drops, err)
+		}
+	})
 	c := &Capture{}
 	go func() {
 		b := make([]byte, 1<<16)
