@@ -16,8 +16,7 @@ import (
 
 // get prints a page, after the status and, with TLS, the names in the certificate.
 func get(out io.Writer, url string) error {
-	// A handshake is seconds of work for an emulated guest.
-	client := http.Client{Timeout: 5 * answerLimit, Transport: &http.Transport{
+	client := http.Client{Timeout: pageLimit, Transport: &http.Transport{
 		// Whose certificate it is, the test looks at.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
 	}}

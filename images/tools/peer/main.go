@@ -10,6 +10,10 @@ import (
 // answerLimit is how long an answer may take, also where many tests share the processors.
 const answerLimit = 5 * time.Second
 
+// pageLimit is how long a page may take. A handshake is seconds of work for an emulated guest,
+// which may have a tenth of a processor.
+const pageLimit = 2 * time.Minute
+
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "peer:", err)
