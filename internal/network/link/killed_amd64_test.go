@@ -65,13 +65,13 @@ func killable() map[string]*vmi.VirtualMachineInstance {
 }
 
 // Every call is found by running the process: a new one is killed too without being named here.
-// One run kills at every fifth call, of the VMIs not at the same ones. If sweeps are to be whole, it
-// is every call.
+// One run kills at every eighth call, of the eight VMIs not at the same ones. If sweeps are to be
+// whole, it is every call.
 func TestABindingConvergesAfterAKillAtAnyCallThatChangesTheNamespace(t *testing.T) {
 	testenv.Root(t)
 	vmis := killable()
 	for i, name := range slices.Sorted(maps.Keys(vmis)) {
-		v, first, step := vmis[name], i%5, 5
+		v, first, step := vmis[name], i%8, 8
 		if testenv.Long() {
 			first, step = 0, 1
 		}
