@@ -53,17 +53,18 @@ const clearTimeout = 2 * time.Second
 
 // clear kills what a daemon has left that has ended: the commands of its session, whose
 // output no process reads, and each QEMU that it asked what it can do, which has left that
-// session. The QEMUs of domains go on. It returns when they have ended.
+// session. The QEMUs of domains go on. It returns when they have ended, or after clearTimeout.
 func (d *Daemon) clear(session int) {
+	var left []int
 	for end := time.Now().Add(clearTimeout); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		left := d.left(session)
-		if len(left) == 0 {
+		if left = d.left(session); len(left) == 0 {
 			return
 		}
 		for _, pid := range left {
 			d.config.Logger.Debug("killed what the libvirt daemon has left", "pid", pid, "err", unix.Kill(pid, unix.SIGKILL))
 		}
 	}
+	d.config.Logger.Warn("what the libvirt daemon has left does not end", "pids", left)
 }
 
 // left are the processes that a daemon of a session has left. They are children of this

@@ -78,7 +78,7 @@ func (r *Reaper) Exited(pid int) <-chan unix.WaitStatus {
 // reap collects every child that has ended.
 func (r *Reaper) reap() {
 	for _, pid := range processes() {
-		if !r.left(pid) {
+		if !r.dead(pid) {
 			continue
 		}
 		var s unix.WaitStatus
@@ -88,8 +88,8 @@ func (r *Reaper) reap() {
 	}
 }
 
-// left says that pid is a dead child of another session.
-func (r *Reaper) left(pid int) bool {
+// dead says that pid is a dead child of another session.
+func (r *Reaper) dead(pid int) bool {
 	s, ok := statusOf(pid)
 	return ok && s.state == 'Z' && s.parent == r.self && s.session != r.session
 }
