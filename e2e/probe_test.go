@@ -107,3 +107,24 @@ func TestALivenessProbeEndsAVMIWhoseAgentIsGone(t *testing.T) {
 	s.delete("alive")
 	s.awaitGone(v)
 }
+
+func TestAVMThatStartsAgainSaysThatALivenessProbeFailed(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	v := guest("again", "")
+	v.Spec.LivenessProbe = quick(vmi.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(9)}})
+	v.Spec.LivenessProbe.InitialDelaySeconds = 30 // a guest that has not run was ended before its start
+	s.applyVM(vmi.RunAlways, v)
+	vm := s.awaitVM("again", "ended", func(vm *vmi.VirtualMachine) bool { return vm.Status.Condition(vmi.ConditionFailure) != nil })
+	failure := vm.Status.Condition(vmi.ConditionFailure)
+	require.Equal(t, "LivenessProbeFailed", failure.Reason, failure.Message)
+	require.Contains(t, failure.Message, "the last VMI ended: the liveness probe of the guest failed; ")
+	of := "jsonpath={.items[?(@.involvedObject.kind==\"VirtualMachine\")].reason}"
+	eventually(t, soon, func() error {
+		if said := s.kubectl("get", "events", "-o", of); !strings.Contains(said, "LivenessProbeFailed") {
+			return fmt.Errorf("the VM has the events %s", said)
+		}
+		return nil
+	})
+	require.NotContains(t, s.kubectl("get", "events", "-o", of), "Evicted")
+}

@@ -94,6 +94,69 @@ func TestAVMWhoseGuestWasEndedWithItsPodStartsAgain(t *testing.T) {
 	}
 }
 
+// The kubelet says only with the end of a pod that a liveness probe failed: the VMI has another
+// reason until then, and a VM that deleted it would keep that.
+func TestAVMWaitsForTheCauseOfTheEndOfAGuestWithALivenessProbe(t *testing.T) {
+	const vague = vmi.UnknownDisruption + "; the guest powered off"
+	for _, strategy := range []vmi.RunStrategy{vmi.RunAlways, vmi.RunRerunOnFailure, vmi.RunManual, vmi.RunOnce} {
+		for name, c := range map[string]struct {
+			probed bool
+			// becomes is the message of the VMI after three seconds. Empty: it stays.
+			reason, becomes string
+			deleted         bool          // the VMI, by its user
+			ahead           time.Duration // the clock of the node
+			waits           bool
+			want            string
+		}{
+			"the probe failed":           {probed: true, reason: "LivenessProbeFailed", becomes: "the liveness probe of the guest failed; the guest powered off", waits: true, want: "LivenessProbeFailed"},
+			"it was drained":             {probed: true, reason: "Evicted", becomes: "the pod of the VMI is evicted from node n1; the guest powered off", waits: true, want: "Evicted"},
+			"it is not known for long":   {probed: true, waits: true, want: "Evicted"},
+			"there is no probe":          {want: "Evicted"},
+			"the user deletes the VMI":   {probed: true, deleted: true},
+			"the node's clock is ahead":  {probed: true, ahead: time.Hour, want: "Evicted"},
+			"the node's clock is behind": {probed: true, ahead: -time.Hour, want: "Evicted"},
+		} {
+			t.Run(string(strategy)+"/"+name, func(t *testing.T) {
+				w := newWorld(t, strategy)
+				w.edit(func(s *vmi.VirtualMachineSpec) {
+					if c.probed {
+						s.Template.Spec.LivenessProbe = &vmi.Probe{}
+					}
+				})
+				w.request(vmi.StartRequest, nil)
+				w.settle()
+				w.run()
+				w.now = w.now.Add(c.ahead)
+				w.ends(vmi.PhaseSucceeded, "Evicted", vague)
+				w.now = w.now.Add(-c.ahead)
+				if c.deleted {
+					w.vmi.DeletionTimestamp = &metav1.Time{Time: w.now}
+				}
+				if c.waits {
+					p := w.decide()
+					require.Empty(t, p.Actions)
+					require.Positive(t, p.Recheck)
+					require.LessOrEqual(t, p.Recheck, time.Minute)
+					if c.becomes == "" {
+						w.now = w.now.Add(p.Recheck)
+					} else {
+						w.now = w.now.Add(3 * time.Second)
+						w.ends(vmi.PhaseSucceeded, c.reason, c.becomes)
+					}
+				}
+				if c.want == "" {
+					require.Zero(t, w.decide().Recheck)
+					require.Empty(t, w.warned())
+					return
+				}
+				warned := w.warned()
+				require.Len(t, warned, 1)
+				require.Equal(t, c.want, warned[0].Reason)
+			})
+		}
+	}
+}
+
 func TestAVMInCrashLoopBackOffSaysWhy(t *testing.T) {
 	w := newWorld(t, vmi.RunAlways)
 	w.settle()

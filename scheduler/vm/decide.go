@@ -25,6 +25,9 @@ func Decide(o Observed) scheduler.Plan {
 	case adoptable(o):
 		return scheduler.Plan{Actions: []scheduler.Action{scheduler.AdoptInstance{Instance: o.VMI}}}
 	}
+	if left := causeSettles(o); left > 0 {
+		return scheduler.Plan{Recheck: left}
+	}
 	z := size(o)
 	n := next{requests: pending(o), failure: failures(o), sized: z, obstacle: z.fault}
 	if o.VM.Spec.Strategy() == vmi.RunHalted && startsPaused(n.requests) {
