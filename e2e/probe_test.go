@@ -111,7 +111,7 @@ func TestALivenessProbeEndsAVMIWhoseAgentIsGone(t *testing.T) {
 func TestAVMThatStartsAgainSaysThatALivenessProbeFailed(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	v := guest("again", "")
+	v := guest("again", cloudConfig())
 	v.Spec.LivenessProbe = quick(vmi.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(9)}})
 	v.Spec.LivenessProbe.InitialDelaySeconds = 30 // a guest that has not run was ended before its start
 	s.applyVM(vmi.RunAlways, v)

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -55,9 +56,11 @@ type Daemon struct {
 	config Config
 
 	mu      sync.Mutex
-	output  string // the last line that it wrote
-	failure string // how it ended last
-	pid     int    // of the one that runs; 0: none does
+	output  string    // the last line that it wrote
+	failure string    // how it ended last
+	pid     int       // of the one that runs; 0: none does
+	since   time.Time // when that one was started
+	killed  bool      // it was, by Kill
 }
 
 // NewDaemon returns a daemon that does not run yet.
@@ -80,11 +83,17 @@ func (d *Daemon) Output() string {
 	return d.output
 }
 
+// healthy is how long a daemon runs that has started well.
+const healthy = 10 * time.Second
+
 // Failure says how the daemon ended last. It is the same when the same happens
-// again. Empty: it did not end yet.
+// again. Empty: it did not end yet but by Kill, or the next one has started well.
 func (d *Daemon) Failure() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.pid != 0 && time.Since(d.since) > healthy {
+		return ""
+	}
 	return d.failure
 }
 
@@ -94,6 +103,7 @@ func (d *Daemon) Kill() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.pid != 0 {
+		d.killed = true
 		_ = unix.Kill(d.pid, unix.SIGKILL) // fails if it is dead already
 	}
 }
@@ -102,7 +112,7 @@ func (d *Daemon) Kill() {
 func (d *Daemon) runs(pid int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pid = pid
+	d.pid, d.since = pid, time.Now()
 }
 
 // Prepare writes the daemon's configuration and its record of what QEMU can do.
@@ -134,7 +144,7 @@ func (d *Daemon) Prepare() error {
 // after each start. Guests go on without it: the next one takes their domains
 // over.
 func (d *Daemon) Run(ctx context.Context) {
-	const soonest, latest, healthy = 50 * time.Millisecond, 5 * time.Second, 10 * time.Second
+	const soonest, latest = 50 * time.Millisecond, 5 * time.Second
 	wait := soonest
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -146,7 +156,7 @@ func (d *Daemon) Run(ctx context.Context) {
 		if time.Since(began) > healthy {
 			wait = soonest
 		}
-		d.config.Logger.Warn("the libvirt daemon ended and is started again", "cause", d.Failure(), "wait", wait)
+		d.config.Logger.Warn("the libvirt daemon ended and is started again", "cause", cmp.Or(d.Failure(), "it was killed, since it did not answer"), "wait", wait)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -159,6 +169,10 @@ func (d *Daemon) Run(ctx context.Context) {
 func (d *Daemon) ended(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	killed := d.killed
+	if d.killed, d.failure = false, ""; killed {
+		return
+	}
 	d.failure = err.Error()
 	if d.output != "" {
 		d.failure += fmt.Sprintf("; its last output is %q", d.output)

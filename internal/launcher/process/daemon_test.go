@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 
@@ -47,6 +48,28 @@ func TestTheFailureOfADaemonHoldsItsLastOutput(t *testing.T) {
 	d.log(strings.NewReader("no bus\n"))
 	d.ended(errors.New("libvirtd ended with exit code 1"))
 	require.Equal(t, `libvirtd ended with exit code 1; its last output is "no bus"`, d.Failure())
+}
+
+func TestTheFailureOfADaemonIsNotThatOfTheNextOneThatRuns(t *testing.T) {
+	d := NewDaemon(Config{})
+	d.ended(errors.New("libvirtd was killed"))
+	d.runs(7)
+	require.Equal(t, "libvirtd was killed", d.Failure(), "it may end for the same cause")
+	d.since = d.since.Add(-healthy)
+	require.Empty(t, d.Failure(), "it does not answer for another cause")
+	d.runs(0)
+	require.Equal(t, "libvirtd was killed", d.Failure())
+	p, err := os.StartProcess("/bin/sleep", []string{"sleep", "1000"}, &os.ProcAttr{})
+	require.NoError(t, err)
+	d.runs(p.Pid)
+	d.Kill()
+	_, err = p.Wait()
+	require.NoError(t, err)
+	d.runs(0)
+	d.ended(errors.New("libvirtd was killed by signal 9"))
+	require.Empty(t, d.Failure(), "the launcher has killed it")
+	d.ended(errors.New("libvirtd was killed by signal 9"))
+	require.Equal(t, "libvirtd was killed by signal 9", d.Failure())
 }
 
 func TestHowAProcessEndedIsASentence(t *testing.T) {
