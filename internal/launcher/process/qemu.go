@@ -13,11 +13,34 @@ import (
 
 // QEMU is the process ID of a domain's QEMU.
 func (d *Daemon) QEMU(domain string) (int, error) {
-	b, err := os.ReadFile(d.folder("run/libvirt/qemu/run/" + domain + ".pid"))
+	const most = 32
+	f, err := regular(d.folder("run/libvirt/qemu/run/" + domain + ".pid"))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, most))
 	if err != nil {
 		return 0, err
 	}
 	return strconv.Atoi(strings.TrimSpace(string(b)))
+}
+
+// regular opens a file that whatever runs in the pod can replace. It follows no link, and
+// does not wait for the other end of a FIFO.
+func regular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	i, err := f.Stat()
+	if err == nil && !i.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file but %s", path, i.Mode().Type())
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // QEMUStopped reports whether a signal has stopped the QEMU of the domain, which does
@@ -65,7 +88,7 @@ func lastOf(path string) string {
 // tail is the end of a file, as far as it can be read.
 func tail(path string) string {
 	const most = 4 << 10
-	f, err := os.Open(path)
+	f, err := regular(path)
 	if err != nil {
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 func TestTheMessagesOfQEMUAreWithoutThoseOfLibvirt(t *testing.T) {
@@ -31,4 +32,33 @@ func TestTheProcessOfQEMUIsInItsFile(t *testing.T) {
 	pid, err := d.QEMU("ns_vm")
 	require.NoError(t, err)
 	require.Equal(t, 42, pid)
+}
+
+// Whatever runs in the pod can put there what it likes. A launcher that waits for it neither
+// sees a QEMU that a signal has stopped nor ends.
+func TestAttackAFileOfQEMUIsNotWaitedForOrFollowed(t *testing.T) {
+	d := NewDaemon(Config{Dir: t.TempDir()})
+	outside := filepath.Join(t.TempDir(), "other")
+	require.NoError(t, os.WriteFile(outside, []byte("42\n"), 0o600))
+	for name, put := range map[string]func(path string) error{
+		"FIFO":        func(path string) error { return unix.Mkfifo(path, 0o600) },
+		"link":        func(path string) error { return os.Symlink(outside, path) },
+		"folder":      func(path string) error { return os.Mkdir(path, 0o700) },
+		"large file":  func(path string) error { return os.WriteFile(path, make([]byte, 64<<20), 0o600) },
+		"endless one": func(path string) error { return os.Symlink("/dev/zero", path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			pid := d.folder("run/libvirt/qemu/run/" + name + ".pid")
+			for _, path := range []string{pid, d.logOf(name)} {
+				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+				require.NoError(t, put(path))
+			}
+			_, err := d.QEMU(name)
+			require.Error(t, err)
+			_, err = d.QEMUStopped(name)
+			require.Error(t, err)
+			require.Empty(t, d.QEMUReason(name))
+			require.LessOrEqual(t, len(d.QEMUMessages(name)), 4<<10)
+		})
+	}
 }
