@@ -44,7 +44,7 @@ type side struct {
 // thisSide is the version of the working tree, which is installed when the tests begin.
 func thisSide() side {
 	return side{"this version", install.Config{
-		Kubectl: world.kubectl, Manifests: "../manifests", Reference: images.Reference, Emulation: true, Content: images.Content(world.built), Out: os.Stdout,
+		Kubectl: world.kubectl, Manifests: "../manifests", Reference: images.Reference, Emulation: true, Content: images.Content(world.built), Force: true, Out: os.Stdout,
 	}, images.Reference}
 }
 
@@ -71,7 +71,7 @@ func earlierSide(t *testing.T, commit string) side {
 	}
 	return side{"version " + commit, install.Config{
 		Kubectl: world.kubectl, Manifests: filepath.Join(e.Tree, "manifests"), Overlays: "../manifests/overlays", Reference: reference, Emulation: true,
-		Content: strings.Join(content, "-"), Out: os.Stdout,
+		Content: strings.Join(content, "-"), Force: true, Out: os.Stdout,
 	}, reference}
 }
 
@@ -86,7 +86,8 @@ func (s space) begin(to side) {
 	dir, err := install.Overlay(to.install)
 	defer os.RemoveAll(dir)
 	require.NoError(s.t, err)
-	said, err := world.kubectl.Run(s.t.Context(), "apply", "--server-side", "-k", dir)
+	// How long webhooks may take is what the suite has said: see [install.Slow].
+	said, err := world.kubectl.Run(s.t.Context(), "apply", "--server-side", "--force-conflicts", "-k", dir)
 	require.NoError(s.t, err, said)
 	s.kubectl("-n", install.Namespace, "rollout", "status", "daemonset/virt-handler", "--timeout=300s")
 	eventually(s.t, long, func() error {

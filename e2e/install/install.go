@@ -46,6 +46,8 @@ type Config struct {
 	// Content is a digest over the images. The components start anew when it
 	// changes, though their images' names do not. Empty: there is none.
 	Content string
+	// Force takes back what others have changed in the objects of the manifests, such as [Slow].
+	Force bool
 	// Out gets the progress. Nil: none is written.
 	Out io.Writer
 }
@@ -57,7 +59,7 @@ func Install(ctx context.Context, c Config) error {
 		return fmt.Errorf("write the overlay of the manifests: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if _, err := c.Kubectl.Run(ctx, "apply", "--server-side", "-k", dir); err != nil {
+	if _, err := c.Kubectl.Run(ctx, "apply", "--server-side", fmt.Sprintf("--force-conflicts=%t", c.Force), "-k", dir); err != nil {
 		return err
 	}
 	for _, what := range []string{"deployment/virt-certificates", "deployment/virt-controller", "daemonset/virt-handler"} {
