@@ -92,11 +92,11 @@ func pullsFrom(t *testing.T, namespace string, r registrytest.Registry) {
 	})
 }
 
-// TestPodsPullTheirImagesAnewFromARegistryThatAsksWhoItIs installs launchers of a registry
-// whose images are pulled for each pod.
 // refusal is how a registry refuses who does not say who they are.
 var refusal = regexp.MustCompile("authorization failed|401 Unauthorized")
 
+// TestPodsPullTheirImagesAnewFromARegistryThatAsksWhoItIs installs launchers of a registry
+// whose images are pulled for each pod.
 func TestPodsPullTheirImagesAnewFromARegistryThatAsksWhoItIs(t *testing.T) {
 	testenv.Root(t)
 	s := newSpace(t)
