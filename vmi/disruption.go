@@ -1,6 +1,11 @@
 package vmi
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // ConditionDisruptionTarget of a VMI is True when something else than its user ends its
 // pod: a drain, an eviction, a preemption, or whoever deletes the pod. Reason is one of
@@ -46,6 +51,27 @@ func (s *VirtualMachineInstanceStatus) Disrupted() bool {
 		return true
 	}
 	return false
+}
+
+// DisruptionUnknown says that the VMI has ended with its pod, and that it is not known yet by
+// what the pod was ended. end is how the guest ended.
+func (s *VirtualMachineInstanceStatus) DisruptionUnknown() (end string, ok bool) {
+	c := s.Condition(ConditionReady)
+	if c == nil || !s.Phase.Final() || s.Reason != ReasonEvicted {
+		return "", false
+	}
+	return strings.CutPrefix(c.Message, UnknownDisruption+"; ")
+}
+
+// PhaseSince is when the phase became p, in whole seconds of the clock of whoever wrote it.
+// Zero: it did not, or it is not known.
+func (s *VirtualMachineInstanceStatus) PhaseSince(p Phase) time.Time {
+	for _, t := range s.PhaseTransitionTimestamps {
+		if t.Phase == p {
+			return t.PhaseTransitionTimestamp.Time
+		}
+	}
+	return time.Time{}
 }
 
 // HasRun says that the guest of the VMI ran at some time.

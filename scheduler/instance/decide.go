@@ -190,20 +190,10 @@ func ended(o Observed) scheduler.Plan {
 	case active == nil || !ours(o, active) || launched.Ended(active) || active.DeletionTimestamp != nil || fenced(o.Node):
 		return scheduler.Plan{}
 	}
-	if left := endedAt(o.VMI).Add(endDelay).Sub(o.Now); left > 0 {
+	if left := o.VMI.Status.PhaseSince(o.VMI.Status.Phase).Add(endDelay).Sub(o.Now); left > 0 {
 		return scheduler.Plan{Recheck: left}
 	}
 	return scheduler.Plan{Actions: deletion(active)}
-}
-
-// endedAt is when the VMI's phase became its last. Zero: it is not known.
-func endedAt(v *vmi.VirtualMachineInstance) time.Time {
-	for _, t := range v.Status.PhaseTransitionTimestamps {
-		if t.Phase == v.Status.Phase {
-			return t.PhaseTransitionTimestamp.Time
-		}
-	}
-	return time.Time{}
 }
 
 // deleteOthers puts the deletion of the pods besides the active one before the plan, if

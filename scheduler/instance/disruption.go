@@ -122,8 +122,8 @@ func trueEnd(o Observed) (vmi.Finding, bool) {
 	if c := s.Condition(vmi.ConditionReady); c != nil {
 		said.Message = c.Message
 	}
-	rest, vague := strings.CutPrefix(said.Message, vmi.UnknownDisruption+"; ")
-	if vague = vague && s.Reason == Evicted; vague {
+	rest, vague := s.DisruptionUnknown()
+	if vague {
 		said = protocol.End{Reason: protocol.Killed, Message: rest} // whatever it was: it was asked to
 	}
 	p := o.Pods.Active
@@ -133,10 +133,10 @@ func trueEnd(o Observed) (vmi.Finding, bool) {
 	if !s.Phase.Final() || p == nil || s.ActivePods[p.UID] == "" {
 		return vmi.Finding{}, false
 	}
-	if e := endOf(p); s.Phase == vmi.PhaseFailed && e.byNode && !e.at.After(endedAt(o.VMI).Add(reportDelay)) {
+	if e := endOf(p); s.Phase == vmi.PhaseFailed && e.byNode && !e.at.After(o.VMI.Status.PhaseSince(o.VMI.Status.Phase).Add(reportDelay)) {
 		return e.Finding, vague || s.Reason != e.Reason
 	}
-	f, ok := disruptedEnd(p, endedAt(o.VMI), said)
+	f, ok := disruptedEnd(p, o.VMI.Status.PhaseSince(o.VMI.Status.Phase), said)
 	if !ok && vague && unhealthy(o, p) {
 		f, ok = said.DisruptedBy(vmi.Finding{Reason: LivenessProbeFailed, Message: "the liveness probe of the guest failed"})
 	}
@@ -149,7 +149,7 @@ func trueEnd(o Observed) (vmi.Finding, bool) {
 // outlives the VMI is deleted after it: see ended.
 func unhealthy(o Observed, p *corev1.Pod) bool {
 	_, other := disruption(p)
-	other = other && !disruptedAt(p).After(endedAt(o.VMI).Add(reportDelay)) // the clock of the node may be another one
+	other = other && !disruptedAt(p).After(o.VMI.Status.PhaseSince(o.VMI.Status.Phase).Add(reportDelay)) // the clock of the node may be another one
 	return launched.Ended(p) && !other && o.VMI.Spec.LivenessProbe != nil
 }
 

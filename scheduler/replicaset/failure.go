@@ -17,8 +17,8 @@ const steadyAfter = 30 * time.Second
 // failures is the number of VMIs in a row that failed up to this one, which has ended.
 // It is 0 if the guest ran for some time.
 func failures(v *vmi.VirtualMachineInstance) int {
-	began := since(v, vmi.PhaseRunning)
-	if !began.IsZero() && since(v, v.Status.Phase).Sub(began) >= steadyAfter {
+	began := v.Status.PhaseSince(vmi.PhaseRunning)
+	if !began.IsZero() && v.Status.PhaseSince(v.Status.Phase).Sub(began) >= steadyAfter {
 		return 0
 	}
 	return before(v) + 1
@@ -38,20 +38,10 @@ func before(v *vmi.VirtualMachineInstance) int {
 // first time.
 func backOff(v *vmi.VirtualMachineInstance) time.Duration {
 	n := failures(v)
-	if n > 0 && !since(v, vmi.PhaseRunning).IsZero() {
+	if n > 0 && !v.Status.PhaseSince(vmi.PhaseRunning).IsZero() {
 		n--
 	}
 	return scheduler.BackOff(n, 0)
-}
-
-// since is when the VMI's phase became this one. Zero: it did not.
-func since(v *vmi.VirtualMachineInstance, p vmi.Phase) time.Time {
-	for _, t := range v.Status.PhaseTransitionTimestamps {
-		if t.Phase == p {
-			return t.PhaseTransitionTimestamp.Time
-		}
-	}
-	return time.Time{}
 }
 
 // replaceable divides the VMIs that failed into those that are to be replaced now and
@@ -95,11 +85,11 @@ func replaceable(o Observed, m members) (due, held []*vmi.VirtualMachineInstance
 
 // left is how much of its back-off is left.
 func left(o Observed, v *vmi.VirtualMachineInstance) time.Duration {
-	return since(v, v.Status.Phase).Add(backOff(v)).Sub(o.Now)
+	return v.Status.PhaseSince(v.Status.Phase).Add(backOff(v)).Sub(o.Now)
 }
 
 // worse orders VMIs that failed: the one with the most failures first, then the one
 // that ended last.
 func worse(a, b *vmi.VirtualMachineInstance) int {
-	return cmp.Or(failures(b)-failures(a), since(b, b.Status.Phase).Compare(since(a, a.Status.Phase)), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(failures(b)-failures(a), b.Status.PhaseSince(b.Status.Phase).Compare(a.Status.PhaseSince(a.Status.Phase)), cmp.Compare(a.Name, b.Name))
 }

@@ -1,11 +1,6 @@
 package vm
 
-import (
-	"strings"
-	"time"
-
-	"github.com/podvisor/podvisor/vmi"
-)
+import "time"
 
 // causeDelay is how long the cause of an end may take to become known: the launcher has half
 // a minute to end after its guest, and the kubelet reports its end after that.
@@ -17,20 +12,15 @@ const causeDelay = 45 * time.Second
 // 0: the VMI has not ended, its cause is known, or it had its time.
 func causeSettles(o Observed) time.Duration {
 	v := o.own()
-	if v == nil || v.DeletionTimestamp != nil || v.Spec.LivenessProbe == nil || !v.Status.Phase.Final() || v.Status.Reason != vmi.ReasonEvicted {
+	if v == nil || v.DeletionTimestamp != nil || v.Spec.LivenessProbe == nil {
 		return 0
 	}
-	if c := v.Status.Condition(vmi.ConditionReady); c == nil || !strings.HasPrefix(c.Message, vmi.UnknownDisruption) {
+	if _, unknown := v.Status.DisruptionUnknown(); !unknown {
 		return 0
 	}
-	for _, t := range v.Status.PhaseTransitionTimestamps {
-		if t.Phase != v.Status.Phase {
-			continue
-		}
-		left := t.PhaseTransitionTimestamp.Add(causeDelay).Sub(o.Now)
-		if left < 2*causeDelay { // else the clock of the node is another one
-			return max(0, left)
-		}
+	left := v.Status.PhaseSince(v.Status.Phase).Add(causeDelay).Sub(o.Now)
+	if left >= 2*causeDelay { // the clock of the node is another one
+		return 0
 	}
-	return 0
+	return max(0, left)
 }
