@@ -38,7 +38,7 @@ func before(v *vmi.VirtualMachineInstance) int {
 // first time.
 func backOff(v *vmi.VirtualMachineInstance) time.Duration {
 	n := failures(v)
-	if n > 0 && !v.Status.PhaseSince(vmi.PhaseRunning).IsZero() {
+	if n > 0 && v.Status.HasRun() {
 		n--
 	}
 	return scheduler.BackOff(n, 0)

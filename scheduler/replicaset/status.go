@@ -55,7 +55,7 @@ func failure(o Observed, m members, c change) *vmi.Finding {
 // because is why the VMI failed, and what can be done.
 func because(v *vmi.VirtualMachineInstance) string {
 	what := "VirtualMachineInstance " + v.Name + " ended before its guest ran"
-	if !v.Status.PhaseSince(vmi.PhaseRunning).IsZero() {
+	if v.Status.HasRun() {
 		what = "VirtualMachineInstance " + v.Name + " ended soon after its guest ran"
 	}
 	if v.Status.Reason != "" {
